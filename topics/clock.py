@@ -1,0 +1,22 @@
+"""The only module that reads time. Everything else is handed a `Clock`."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since the epoch. May jump either way."""
+
+    def ticks_ns(self) -> int:
+        """A steady count of nanoseconds for durations. Never goes back."""
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def ticks_ns(self) -> int:
+        return time.perf_counter_ns()

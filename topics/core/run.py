@@ -1,0 +1,157 @@
+"""A run: a stretch of one log that will not grow any more, in memory or in a segment.
+
+A log is a list of runs in seq order and a growing tail. The log asks a run only for what a read, an
+eviction or a delete needs; whether the answer comes from memory or a mapped file is the run's business.
+Marks of deletion are the one thing about a run that changes: a marked record stays marked for ever.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from topics.core.block import Block
+from topics.core.match import Match
+
+U64 = npt.NDArray[np.uint64]
+Marks = bytearray | memoryview
+"""One byte a record: `DEAD` is deleted, everything else is alive."""
+
+DEAD = 0xD5
+
+
+class Run(Protocol):
+    first_seq: int
+    last_seq: int
+    first_ts: int
+    last_ts: int
+    live_count: int
+    live_bytes: int
+    """Records not deleted, and their payload bytes. Eviction does not change them: it moves the log's floor."""
+
+    def block_at(self, seq: int) -> tuple[Block, Marks | None]:
+        """The block that holds `seq`, or the first one behind it; and its marks, None when none is dead.
+
+        `first_seq <= seq <= last_seq`. Raises `Damaged` when the stored bytes are not what was written.
+        """
+
+    def seq_after_ts(self, ts: int) -> int:
+        """The first seq whose timestamp is greater than `ts`; `last_seq + 1` when there is none."""
+
+    def live_from(self, seq: int) -> tuple[int, int]:
+        """Live records with a seq of at least `seq`, and their payload bytes."""
+
+    def seq_at_live(self, skip_count: int, skip_bytes: int, seq: int) -> tuple[int, int, int]:
+        """Where a floor must move so that at least so much is below it.
+
+        From `seq` on, pass as few live records as hold `skip_count` records and `skip_bytes` bytes; answer the seq
+        behind the last one passed (`last_seq + 1` when the run has no more), and the count and bytes passed.
+        """
+
+    def find(self, match: Match, below: int) -> U64:
+        """The live seqs below `below` whose tag matches, ascending; through an index, never a scan."""
+
+    def mark(self, seqs: U64) -> tuple[int, int]:
+        """Mark records dead; the count and bytes that were alive before."""
+
+
+class MemoryRun:
+    """A run of one block that is held in memory."""
+
+    def __init__(self, block: Block, marks: bytearray | None = None) -> None:
+        self.block = block
+        self.marks = marks
+        self.first_seq = block.first_seq
+        self.last_seq = block.last_seq
+        self.first_ts = block.first_ts
+        self.last_ts = block.last_ts
+        self._tag_index: dict[bytes, list[int]] | None = None
+        self.live_count, self.live_bytes = self.live_from(self.first_seq)
+
+    def block_at(self, seq: int) -> tuple[Block, Marks | None]:
+        return self.block, self.marks
+
+    def seq_after_ts(self, ts: int) -> int:
+        return self.first_seq + self.block.first_index_after(ts)
+
+    def live_from(self, seq: int) -> tuple[int, int]:
+        return live_from(self.block, self.marks, max(0, seq - self.first_seq))
+
+    def seq_at_live(self, skip_count: int, skip_bytes: int, seq: int) -> tuple[int, int, int]:
+        return seq_at_live(self.block, self.marks, skip_count, skip_bytes, seq)
+
+    def find(self, match: Match, below: int) -> U64:
+        if self._tag_index is None:
+            self._tag_index = index_tags(self.block)
+        return select_live(self.block, self.marks, match.positions(self._tag_index), below)
+
+    def mark(self, seqs: U64) -> tuple[int, int]:
+        if self.marks is None:
+            self.marks = bytearray(self.block.count)
+        count, size = mark(self.block, self.marks, seqs)
+        self.live_count -= count
+        self.live_bytes -= size
+        return count, size
+
+
+def alive(marks: Marks) -> npt.NDArray[np.bool_]:
+    return np.frombuffer(marks, np.uint8) != DEAD
+
+
+def live_from(block: Block, marks: Marks | None, index: int) -> tuple[int, int]:
+    """Count and payload bytes of the live records from `index` on."""
+    sizes = block.sizes[index:]
+    if marks is None:
+        return len(sizes), int(sizes.sum(dtype=np.uint64))
+    live = alive(marks)[index:]
+    return int(live.sum()), int(sizes[live].sum(dtype=np.uint64))
+
+
+def seq_at_live(
+    block: Block, marks: Marks | None, skip_count: int, skip_bytes: int, seq: int
+) -> tuple[int, int, int]:
+    """`Run.seq_at_live` within one block."""
+    index = max(0, seq - block.first_seq)
+    sizes = block.sizes[index:].astype(np.uint64)
+    live = np.ones(len(sizes), np.bool_) if marks is None else alive(marks)[index:]
+    counts = np.cumsum(live)
+    totals = np.cumsum(np.where(live, sizes, np.uint64(0)))
+    passed = max(
+        int(np.searchsorted(counts, skip_count)) if skip_count > 0 else -1,
+        int(np.searchsorted(totals, skip_bytes)) if skip_bytes > 0 else -1,
+    )
+    if passed < 0:
+        return block.first_seq + index, 0, 0
+    if passed >= len(sizes):
+        return block.last_seq + 1, (int(counts[-1]) if len(counts) else 0), (int(totals[-1]) if len(totals) else 0)
+    return block.first_seq + index + passed + 1, int(counts[passed]), int(totals[passed])
+
+
+def index_tags(block: Block) -> dict[bytes, list[int]]:
+    """Positions in the block by tag."""
+    index: dict[bytes, list[int]] = {}
+    if block.tag_ends is not None:
+        for position, tag in enumerate(block.tag_list()):
+            if tag:
+                index.setdefault(tag, []).append(position)
+    return index
+
+
+def select_live(block: Block, marks: Marks | None, positions: list[int], below: int) -> U64:
+    """The seqs of those positions that are live and below a bound, ascending."""
+    chosen = np.array(sorted(positions), np.int64)
+    if marks is not None and len(chosen):
+        chosen = chosen[alive(marks)[chosen]]
+    seqs = chosen.astype(np.uint64) + np.uint64(block.first_seq)
+    return seqs[: int(np.searchsorted(seqs, np.uint64(below)))]
+
+
+def mark(block: Block, marks: bytearray, seqs: U64) -> tuple[int, int]:
+    """Set the marks of `seqs`; the count and bytes that were alive before."""
+    view = np.frombuffer(marks, np.uint8)
+    positions = (seqs - np.uint64(block.first_seq)).astype(np.int64)
+    fresh = positions[view[positions] != DEAD]
+    view[fresh] = DEAD
+    return len(fresh), int(block.sizes[fresh].sum(dtype=np.uint64))

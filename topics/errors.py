@@ -1,0 +1,154 @@
+"""Every error the product reports, with its wire code, HTTP status and gRPC code, once.
+
+    TopicsError
+    ├── InvalidRequest              400  invalid_request
+    │   ├── BatchTooLarge           400  batch_too_large
+    │   └── RecordTooLarge          400  record_too_large
+    ├── NotFound
+    │   ├── TopicNotFound           404  topic_not_found
+    │   └── StageNotFound           404  stage_not_found
+    ├── Conflict
+    │   ├── TopicExistsIncompatible 409  topic_exists_incompatible
+    │   ├── TopicNotEmpty           409  topic_not_empty
+    │   ├── ProducerFenced          409  producer_fenced
+    │   └── StageConflict           409  stage_conflict
+    ├── TopicFull                   422  topic_full
+    ├── Throttled                   429  throttled
+    ├── Internal                    500  internal
+    │   └── Damaged                 500  damaged
+    └── Unavailable
+        ├── NotReady                503  not_ready
+        ├── ShuttingDown            503  shutting_down
+        ├── LogStopped              503  log_stopped
+        ├── Deposed                 503  deposed
+        └── DirectoryLocked         503  directory_locked
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class TopicsError(Exception):
+    """What was wrong, where, and what would be right; `detail` says it to a program."""
+
+    code: ClassVar[str] = "internal"
+    http_status: ClassVar[int] = 500
+    grpc_code: ClassVar[str] = "INTERNAL"
+
+    def __init__(self, message: str, **detail: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail: dict[str, Any] = detail
+
+
+class InvalidRequest(TopicsError):
+    code = "invalid_request"
+    http_status = 400
+    grpc_code = "INVALID_ARGUMENT"
+
+
+class BatchTooLarge(InvalidRequest):
+    code = "batch_too_large"
+
+
+class RecordTooLarge(InvalidRequest):
+    code = "record_too_large"
+
+
+class NotFound(TopicsError):
+    code = "not_found"
+    http_status = 404
+    grpc_code = "NOT_FOUND"
+
+
+class TopicNotFound(NotFound):
+    code = "topic_not_found"
+
+
+class StageNotFound(NotFound):
+    code = "stage_not_found"
+
+
+class Conflict(TopicsError):
+    code = "conflict"
+    http_status = 409
+    grpc_code = "FAILED_PRECONDITION"
+
+
+class TopicExistsIncompatible(Conflict):
+    code = "topic_exists_incompatible"
+
+
+class TopicNotEmpty(Conflict):
+    code = "topic_not_empty"
+
+
+class ProducerFenced(Conflict):
+    """A newer epoch of the same producer has already written."""
+
+    code = "producer_fenced"
+
+
+class StageConflict(Conflict):
+    """A stage was used for another topic, or published by another producer epoch."""
+
+    code = "stage_conflict"
+    grpc_code = "ABORTED"
+
+
+class TopicFull(TopicsError):
+    code = "topic_full"
+    http_status = 422
+    grpc_code = "RESOURCE_EXHAUSTED"
+
+
+class Throttled(TopicsError):
+    """A cap was reached; `detail.limit` names it."""
+
+    code = "throttled"
+    http_status = 429
+    grpc_code = "RESOURCE_EXHAUSTED"
+
+
+class Internal(TopicsError):
+    code = "internal"
+
+
+class Damaged(Internal):
+    """Stored bytes do not match their checksum; `detail` names file, offset and the seqs at risk."""
+
+    code = "damaged"
+    grpc_code = "DATA_LOSS"
+
+
+class Unavailable(TopicsError):
+    code = "unavailable"
+    http_status = 503
+    grpc_code = "UNAVAILABLE"
+
+
+class NotReady(Unavailable):
+    code = "not_ready"
+
+
+class ShuttingDown(Unavailable):
+    code = "shutting_down"
+
+
+class LogStopped(Unavailable):
+    """A write or sync of this log's WAL shard failed: it serves reads, and acks nothing any more."""
+
+    code = "log_stopped"
+
+
+class Deposed(Unavailable):
+    """The commit log's last position is not the one the writer expected: somebody else owns it."""
+
+    code = "deposed"
+    grpc_code = "ABORTED"
+
+
+class DirectoryLocked(Unavailable):
+    code = "directory_locked"
+    grpc_code = "FAILED_PRECONDITION"
