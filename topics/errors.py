@@ -1,27 +1,28 @@
 """Every error the product reports, with its wire code, HTTP status and gRPC code, once.
 
-    TopicsError
-    ├── InvalidRequest              400  invalid_request
-    │   ├── BatchTooLarge           400  batch_too_large
-    │   └── RecordTooLarge          400  record_too_large
-    ├── NotFound
-    │   ├── TopicNotFound           404  topic_not_found
-    │   └── StageNotFound           404  stage_not_found
-    ├── Conflict
-    │   ├── TopicExistsIncompatible 409  topic_exists_incompatible
-    │   ├── TopicNotEmpty           409  topic_not_empty
-    │   ├── ProducerFenced          409  producer_fenced
-    │   └── StageConflict           409  stage_conflict
-    ├── TopicFull                   422  topic_full
-    ├── Throttled                   429  throttled
-    ├── Internal                    500  internal
-    │   └── Damaged                 500  damaged
-    └── Unavailable
-        ├── NotReady                503  not_ready
-        ├── ShuttingDown            503  shutting_down
-        ├── LogStopped              503  log_stopped
-        ├── Deposed                 503  deposed
-        └── DirectoryLocked         503  directory_locked
+TopicsError
+├── InvalidRequest              400  invalid_request
+│   ├── BatchTooLarge           400  batch_too_large
+│   ├── RecordTooLarge          400  record_too_large
+│   └── InvalidSetting          400  invalid_setting
+├── NotFound
+│   ├── TopicNotFound           404  topic_not_found
+│   └── StageNotFound           404  stage_not_found
+├── Conflict
+│   ├── TopicExistsIncompatible 409  topic_exists_incompatible
+│   ├── TopicNotEmpty           409  topic_not_empty
+│   ├── ProducerFenced          409  producer_fenced
+│   └── StageConflict           409  stage_conflict
+├── TopicFull                   422  topic_full
+├── Throttled                   429  throttled
+├── Internal                    500  internal
+│   └── Damaged                 500  damaged
+└── Unavailable
+    ├── NotReady                503  not_ready
+    ├── ShuttingDown            503  shutting_down
+    ├── LogStopped              503  log_stopped
+    ├── Deposed                 503  deposed
+    └── DirectoryLocked         503  directory_locked
 """
 
 from __future__ import annotations
@@ -54,6 +55,12 @@ class BatchTooLarge(InvalidRequest):
 
 class RecordTooLarge(InvalidRequest):
     code = "record_too_large"
+
+
+class InvalidSetting(InvalidRequest):
+    """One or more `TOPICS_*` settings cannot be used; `detail.settings` names them."""
+
+    code = "invalid_setting"
 
 
 class NotFound(TopicsError):

@@ -35,6 +35,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -205,7 +206,7 @@ def parse(body: Buffer) -> Block:
     if columns & HAS_NODES:
         node_ids = np.frombuffer(body, "<u2", count, at)
         at += 2 * count
-        names = _parse_names(bytes(body[at : at + names_len]), names_count)
+        names = parse_names(bytes(body[at : at + names_len]), names_count)
         at += names_len
     tags = body[at : at + tags_len]
     at += tags_len
@@ -225,7 +226,7 @@ def parse(body: Buffer) -> Block:
     )
 
 
-def _parse_names(table: bytes, count: int) -> tuple[bytes, ...]:
+def parse_names(table: bytes, count: int) -> tuple[bytes, ...]:
     names = []
     at = 0
     for _ in range(count):
@@ -241,7 +242,7 @@ def concat(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     first = blocks[0]
-    assert all(a.last_seq + 1 == b.first_seq for a, b in zip(blocks, blocks[1:], strict=False))
+    assert all(a.last_seq + 1 == b.first_seq for a, b in pairwise(blocks))
     last_ts = blocks[-1].last_ts
     text_starts = _starts([len(b.text) + 1 for b in blocks])
     return Block(
@@ -270,9 +271,7 @@ def _starts(lengths: list[int]) -> list[np.uint32]:
 def _concat_optional(columns: list[U32 | None], counts: list[int]) -> U32 | None:
     if all(column is None for column in columns):
         return None
-    return np.concatenate(
-        [np.zeros(n, np.uint32) if c is None else c for c, n in zip(columns, counts, strict=True)]
-    )
+    return np.concatenate([np.zeros(n, np.uint32) if c is None else c for c, n in zip(columns, counts, strict=True)])
 
 
 def _concat_ts(blocks: Sequence[Block]) -> U32:
@@ -310,4 +309,4 @@ def _concat_nodes(blocks: Sequence[Block]) -> tuple[U16 | None, tuple[bytes, ...
 
 
 def _bytes_of(column: U32 | U16) -> memoryview:
-    return memoryview(np.ascontiguousarray(column)).cast("B")
+    return np.ascontiguousarray(column).data.cast("B")

@@ -1,4 +1,4 @@
-"""A run: a stretch of one log that will not grow any more, in memory or in a segment.
+"""A run: a stretch of one log without a missing seq, in memory or in a segment.
 
 A log is a list of runs in seq order and a growing tail. The log asks a run only for what a read, an
 eviction or a delete needs; whether the answer comes from memory or a mapped file is the run's business.
@@ -32,7 +32,7 @@ class Run(Protocol):
     """Records not deleted, and their payload bytes. Eviction does not change them: it moves the log's floor."""
 
     def block_at(self, seq: int) -> tuple[Block, Marks | None]:
-        """The block that holds `seq`, or the first one behind it; and its marks, None when none is dead.
+        """The block that holds `seq`, and its marks, None when none is dead.
 
         `first_seq <= seq <= last_seq`. Raises `Damaged` when the stored bytes are not what was written.
         """
@@ -60,7 +60,7 @@ class Run(Protocol):
 class MemoryRun:
     """A run of one block that is held in memory."""
 
-    def __init__(self, block: Block, marks: bytearray | None = None) -> None:
+    def __init__(self, block: Block, marks: bytearray | None = None, payload_bytes: int | None = None) -> None:
         self.block = block
         self.marks = marks
         self.first_seq = block.first_seq
@@ -68,7 +68,10 @@ class MemoryRun:
         self.first_ts = block.first_ts
         self.last_ts = block.last_ts
         self._tag_index: dict[bytes, list[int]] | None = None
-        self.live_count, self.live_bytes = self.live_from(self.first_seq)
+        if marks is None and payload_bytes is not None:
+            self.live_count, self.live_bytes = block.count, payload_bytes
+        else:
+            self.live_count, self.live_bytes = self.live_from(self.first_seq)
 
     def block_at(self, seq: int) -> tuple[Block, Marks | None]:
         return self.block, self.marks
@@ -97,7 +100,8 @@ class MemoryRun:
 
 
 def alive(marks: Marks) -> npt.NDArray[np.bool_]:
-    return np.frombuffer(marks, np.uint8) != DEAD
+    found: npt.NDArray[np.bool_] = np.frombuffer(marks, np.uint8) != DEAD
+    return found
 
 
 def live_from(block: Block, marks: Marks | None, index: int) -> tuple[int, int]:
@@ -109,9 +113,7 @@ def live_from(block: Block, marks: Marks | None, index: int) -> tuple[int, int]:
     return int(live.sum()), int(sizes[live].sum(dtype=np.uint64))
 
 
-def seq_at_live(
-    block: Block, marks: Marks | None, skip_count: int, skip_bytes: int, seq: int
-) -> tuple[int, int, int]:
+def seq_at_live(block: Block, marks: Marks | None, skip_count: int, skip_bytes: int, seq: int) -> tuple[int, int, int]:
     """`Run.seq_at_live` within one block."""
     index = max(0, seq - block.first_seq)
     sizes = block.sizes[index:].astype(np.uint64)
@@ -155,3 +157,7 @@ def mark(block: Block, marks: bytearray, seqs: U64) -> tuple[int, int]:
     fresh = positions[view[positions] != DEAD]
     view[fresh] = DEAD
     return len(fresh), int(block.sizes[fresh].sum(dtype=np.uint64))
+
+
+def seq_range(start: int, end: int) -> U64:
+    return np.arange(start, end, dtype=np.uint64)

@@ -13,7 +13,8 @@
     ..  trailing   bytes outside the checksum (segments: one delete flag per record)
     ..  padding    zeros to a multiple of 8
 
-All numbers are little endian. The salt is drawn when a file is made, so a stale frame in a reused disk block never passes for one of this file.
+All numbers are little endian. The salt is drawn when a file is made, so a stale frame in a reused disk block never
+passes for one of this file.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from xxhash import xxh3_64
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 MAGIC = 0x31465054
 HEADER = struct.Struct("<IIIBBHQQ")
@@ -31,6 +32,10 @@ HEADER_BYTES = HEADER.size
 CHECKSUM = struct.Struct("<Q")
 OVERHEAD_BYTES = HEADER_BYTES + CHECKSUM.size
 ALIGN = 8
+BODY_BYTES_MAX = 2**32 - 1
+
+JOIN_BYTES_MAX = 32 * 1024
+"""Bodies up to this size are copied behind their header: one short copy is cheaper than several buffers."""
 
 _PADDING = tuple(bytes(n) for n in range(ALIGN))
 
@@ -41,6 +46,7 @@ class Kind(IntEnum):
     FILE_HEADER = 1
     FILE_END = 2
     SYNC_MARK = 3
+    TRIMMED = 4
     APPENDED = 10
     FACT = 11
     SECTION = 20
@@ -74,6 +80,39 @@ def padded(length: int) -> int:
     return -(-length // ALIGN) * ALIGN
 
 
+def emit(
+    out: list[bytes | bytearray | memoryview],
+    kind: int,
+    log_id: int,
+    position: int,
+    mark: int,
+    body: Sequence[bytes | bytearray | memoryview],
+    salt: int,
+    flags: int = 0,
+    trailer: int = 0,
+    trailing: bytes = b"",
+) -> int:
+    """Add the buffers of one padded frame to `out`, ready for one `write_at`; the bytes it takes."""
+    body_len = 0
+    for part in body:
+        body_len += len(part)
+    header = HEADER.pack(MAGIC, body_len, log_id, kind, flags, trailer, position, mark)
+    if body_len <= JOIN_BYTES_MAX:
+        joined = b"".join((header, *body))
+        out.append(joined)
+        tail = CHECKSUM.pack(xxh3_64_intdigest(joined, salt)) + trailing
+    else:
+        digest = xxh3_64(header, seed=salt)
+        for part in body:
+            digest.update(part)
+        out.append(header)
+        out.extend(body)
+        tail = CHECKSUM.pack(digest.intdigest()) + trailing
+    tail += _PADDING[-(body_len + len(tail)) % ALIGN]
+    out.append(tail)
+    return HEADER_BYTES + body_len + len(tail)
+
+
 def build(
     kind: int,
     log_id: int,
@@ -87,15 +126,9 @@ def build(
     trailing: bytes = b"",
 ) -> list[bytes | bytearray | memoryview]:
     """The buffers of one frame, padded, ready for one `write_at`."""
-    body_len = 0
-    for part in body:
-        body_len += len(part)
-    header = HEADER.pack(MAGIC, body_len, log_id, kind, flags, trailer, position, mark)
-    digest = xxh3_64(header, seed=salt)
-    for part in body:
-        digest.update(part)
-    tail = CHECKSUM.pack(digest.intdigest()) + trailing
-    return [header, *body, tail + _PADDING[-(body_len + len(tail)) % ALIGN]]
+    out: list[bytes | bytearray | memoryview] = []
+    emit(out, kind, log_id, position, mark, body, salt, flags, trailer, trailing)
+    return out
 
 
 def parse(buffer: memoryview, offset: int, salt: int) -> Frame | None:
@@ -108,6 +141,6 @@ def parse(buffer: memoryview, offset: int, salt: int) -> Frame | None:
     end = body_end + CHECKSUM.size
     if magic != MAGIC or end > len(buffer):
         return None
-    if xxh3_64(buffer[offset:body_end], seed=salt).intdigest() != CHECKSUM.unpack_from(buffer, body_end)[0]:
+    if xxh3_64_intdigest(buffer[offset:body_end], salt) != CHECKSUM.unpack_from(buffer, body_end)[0]:
         return None
     return Frame(kind, flags, trailer, log_id, position, mark, buffer[body_at:body_end], offset, end)

@@ -1,0 +1,69 @@
+# Everything a person or CI runs. `make` alone lists it.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+
+# The first interpreter on the path that is new enough; set PYTHON to use another one.
+PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$candidate; break; }; \
+	done)
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check docs bench soak clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with the topics command and the tools, unless it is up to date
+	@:
+
+run: setup ## Start the server
+	@$(BIN)/topics serve
+
+test: check ## Lint, types, import contracts and all tests
+	@echo "tests"
+	@$(BIN)/python -m pytest -q -n 2
+
+check: setup ## Lint, types and import contracts only
+	@echo "lint"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { $(BIN)/ruff format --check .; exit 1; }
+	@echo "types"
+	@$(BIN)/mypy --no-error-summary
+	@echo "import contracts"
+	@$(BIN)/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
+
+docs: setup ## Write the generated documents again
+	@$(BIN)/topics settings --markdown > docs/SETTINGS.md
+
+bench: setup ## Measure speed
+	@$(BIN)/python -m bench
+
+soak: setup ## Minutes of load, crashes and random search
+	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q -m soak
+
+clean: ## Remove .venv and every cache
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis topics.egg-info
+
+# An environment whose interpreter has gone is made again from the start.
+ifneq ($(shell test -x $(BIN)/python && echo usable),usable)
+.PHONY: $(STAMP)
+endif
+
+# setuptools comes first, from the constraints, so that building the package downloads nothing unpinned.
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV)"
+	@$(PIP) install --constraint constraints.txt setuptools
+	@PYTHONWARNINGS=ignore $(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# Debian without python3-venv has no ensurepip; the system's own pip can then put one into a bare environment.
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "topics needs Python 3.11 or newer on the path; or say: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(VENV) > /dev/null 2>&1 \
+		|| { $(PYTHON) -m venv --clear --without-pip $(VENV) \
+			&& $(PYTHON) -m pip --quiet --disable-pip-version-check --python $(BIN)/python install pip; } \
+		|| { rm -rf $(VENV); echo "cannot make $(VENV): install pip or venv for $(PYTHON) (Debian: apt install python3-venv)" >&2; exit 1; }

@@ -1,0 +1,12 @@
+"""Hypothesis profiles. The default draws the same examples on every run, so a red `make test` is red again;
+`soak` searches at random and for longer. Neither has a deadline: time is not what these tests measure."""
+
+from __future__ import annotations
+
+from os import environ
+
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("soak", deadline=None, max_examples=5_000, print_blob=True)
+settings.load_profile(environ.get("HYPOTHESIS_PROFILE", "default"))

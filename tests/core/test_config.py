@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topics.core.config import as_wire, build, merge, replace
+from topics.errors import InvalidRequest, TopicExistsIncompatible
+from topics.model import Discard, Durability, TopicConfig, TopicType
+
+DEFAULTS = {
+    "type": "log",
+    "ttl_ms": 0,
+    "cap_records": 0,
+    "cap_bytes": 0,
+    "discard": "old",
+    "durable": False,
+    "durability": "disk",
+    "priority": None,
+    "auto_priority": True,
+    "auto_create": True,
+    "idempotency_window_ms": 120000,
+    "dedupe_node": True,
+    "lease_ms": 30000,
+    "claim_jitter_ms": 0,
+    "max_deliveries": 0,
+    "dead_letter": None,
+    "leases_durable": False,
+    "partitions": 1,
+}
+
+U64 = st.integers(0, 2**64 - 1)
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["log", "queue", "heap"]),
+        "ttl_ms": U64,
+        "cap_records": U64,
+        "cap_bytes": U64,
+        "discard": st.sampled_from(["old", "reject"]),
+        "durable": st.booleans(),
+        "durability": st.sampled_from(["ephemeral", "memory", "disk", "fsync"]),
+        "priority": st.none() | st.integers(),
+        "auto_priority": st.booleans(),
+        "idempotency_window_ms": U64,
+        "lease_ms": U64,
+        "claim_jitter_ms": U64,
+        "dead_letter": st.none() | st.just("jobs.dlq"),
+        "partitions": st.integers(1, 1024),
+    },
+)
+
+
+def test_defaults_in_the_documented_order() -> None:
+    wire = as_wire(build("jobs", {}))
+    assert wire == DEFAULTS
+    assert list(wire) == list(DEFAULTS)
+
+
+def test_every_field_is_taken() -> None:
+    fields = {
+        "type": "queue",
+        "ttl_ms": 1,
+        "cap_records": 2,
+        "cap_bytes": 3,
+        "discard": "reject",
+        "durable": False,
+        "durability": "memory",
+        "priority": -7,
+        "auto_priority": False,
+        "auto_create": False,
+        "idempotency_window_ms": 4,
+        "dedupe_node": False,
+        "lease_ms": 500,
+        "claim_jitter_ms": 6,
+        "max_deliveries": 7,
+        "dead_letter": "jobs.dlq",
+        "leases_durable": True,
+        "partitions": 8,
+    }
+    config = build("jobs", fields)
+    assert as_wire(config) == fields
+    assert config.type is TopicType.QUEUE
+    assert config.discard is Discard.REJECT
+
+
+@given(FIELDS)
+def test_what_is_shown_can_be_sent_back(fields: dict[str, Any]) -> None:
+    config = build("jobs", fields)
+    assert build("jobs", as_wire(config)) == config
+    assert replace("jobs", config, as_wire(config)) == config
+    assert merge("jobs", config, as_wire(config)) == config
+    assert merge("jobs", config, {}) == config
+
+
+@given(FIELDS, FIELDS)
+def test_put_forgets_what_patch_keeps(before: dict[str, Any], fields: dict[str, Any]) -> None:
+    existing = build("jobs", before)
+    fields = {name: value for name, value in fields.items() if name not in ("type", "partitions")}
+    fixed = {"type": existing.type.value, "partitions": existing.partitions}
+    assert replace("jobs", existing, fields) == build("jobs", fields | fixed)
+    shown = as_wire(existing)
+    if "durable" in fields and fields["durable"] != existing.durable:
+        del shown["durability"]
+    assert merge("jobs", existing, fields) == build("jobs", shown | fields)
+
+
+@pytest.mark.parametrize(
+    ("field", "sent", "kept"),
+    [
+        ("priority", 5000, 1000),
+        ("priority", -5000, -1000),
+        ("lease_ms", 0, 100),
+        ("lease_ms", 10**12, 86_400_000),
+        ("claim_jitter_ms", 6000, 5000),
+    ],
+)
+def test_clamps(field: str, sent: int, kept: int) -> None:
+    assert as_wire(build("jobs", {field: sent}))[field] == kept
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("type", "stack"),
+        ("type", None),
+        ("ttl_ms", -1),
+        ("ttl_ms", 2**64),
+        ("ttl_ms", 1.0),
+        ("ttl_ms", True),
+        ("ttl_ms", "60"),
+        ("cap_records", None),
+        ("cap_bytes", []),
+        ("discard", "new"),
+        ("durable", 1),
+        ("durability", "paper"),
+        ("durability", ["disk"]),
+        ("priority", 1.5),
+        ("priority", False),
+        ("auto_priority", "true"),
+        ("auto_create", None),
+        ("idempotency_window_ms", -5),
+        ("lease_ms", -1),
+        ("claim_jitter_ms", "5"),
+        ("max_deliveries", 2**64),
+        ("dead_letter", 7),
+        ("dead_letter", "no/slash"),
+        ("leases_durable", 0),
+        ("partitions", 0),
+        ("partitions", 1025),
+        ("partitions", True),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name_and_with_what_would_be_right(field: str, value: object) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        build("jobs", {field: value})
+    assert caught.value.detail["field"] == field
+    assert caught.value.detail["expected"]
+    assert field in caught.value.message
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert build("jobs", {"colour": "red"}) == TopicConfig()
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, "disk"),
+        ({"durable": True}, "fsync"),
+        ({"durable": False}, "disk"),
+        ({"durable": True, "durability": "memory"}, "memory"),
+        ({"durable": False, "durability": "fsync"}, "fsync"),
+        ({"durability": "ephemeral"}, "ephemeral"),
+    ],
+)
+def test_an_explicit_class_wins_over_durable(fields: dict[str, Any], expected: str) -> None:
+    config = build("jobs", fields)
+    assert config.durability == expected
+    assert as_wire(config)["durable"] is (expected == "fsync")
+
+
+def test_patching_durable_alone_changes_the_class_only_when_it_says_something_new() -> None:
+    memory = build("jobs", {"durability": "memory"})
+    assert merge("jobs", memory, {"durable": True}).durability is Durability.FSYNC
+    assert merge("jobs", memory, {"durable": False}).durability is Durability.MEMORY
+    fsync = build("jobs", {"durable": True})
+    assert merge("jobs", fsync, {"durable": False}).durability is Durability.DISK
+
+
+@pytest.mark.parametrize("change", [replace, merge])
+@pytest.mark.parametrize(("field", "value"), [("type", "queue"), ("partitions", 4)])
+def test_type_and_partitions_are_fixed(change: Any, field: str, value: object) -> None:
+    existing = TopicConfig()
+    with pytest.raises(TopicExistsIncompatible) as caught:
+        change("jobs", existing, {field: value})
+    assert caught.value.detail == {
+        "topic": "jobs",
+        "field": field,
+        "current": as_wire(existing)[field],
+        "requested": value,
+    }
+    assert "fixed" in caught.value.message
+
+
+def test_dead_letters_go_to_another_topic() -> None:
+    for change in (lambda f: build("jobs", f), lambda f: merge("jobs", TopicConfig(), f)):
+        with pytest.raises(InvalidRequest, match="another topic"):
+            change({"dead_letter": "jobs"})
+    dlq = build("jobs", {"dead_letter": "jobs.dlq"})
+    assert merge("jobs", dlq, {"dead_letter": None}).dead_letter is None

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import errno
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.storage.walrig import SMALL, Heard, Rig, entry
+from topics.clock import SystemClock
+from topics.errors import Internal, LogStopped
+from topics.storage.fs import RealFs
+from topics.testing import FakeDisk, FaultFs, SimClock, SimulatedCrash
+
+GROUPS = 2_000
+
+
+@pytest.fixture
+def rig() -> Rig:
+    made = Rig(FaultFs(FakeDisk()))
+    made.start()
+    return made
+
+
+def test_a_lone_request_is_synced_in_the_round_that_writes_it(rig: Rig) -> None:
+    rig.add(0)
+    assert rig.wal.work()
+    assert rig.heard.events == [("written", 0, 1), ("synced", 0, 1)]
+    assert not rig.wal.work()
+
+
+def test_one_sync_covers_everything_that_was_waiting(rig: Rig) -> None:
+    rig.add(0, sync=False)
+    rig.add(0)
+    rig.add(0, sync=False)
+    rig.wal.work()
+    assert rig.heard.events == [("written", 0, 3), ("synced", 0, 3)]
+    metrics = rig.wal.metrics(0)
+    assert (metrics.frames, metrics.batches, metrics.fsyncs) == (3, 1, 1)
+    assert sum(metrics.sync_us.counts) == 1
+
+
+def test_without_a_request_the_sync_comes_when_the_interval_ends(rig: Rig) -> None:
+    clock = rig.clock
+    assert isinstance(clock, SimClock)
+    rig.add(0, sync=False)
+    clock.advance(150)
+    rig.wal.work()
+    assert rig.heard.events == [("written", 0, 1)]
+    clock.advance(49)
+    rig.add(0, sync=False)
+    rig.wal.work()
+    assert rig.heard.upto("synced") == 0
+    assert rig.wal.due_ns() == clock.ticks_ns() + 1_000_000
+    clock.advance(1)
+    assert rig.wal.work()
+    assert rig.heard.events[-1] == ("synced", 0, 2)
+    assert rig.wal.due_ns() is None
+    assert not rig.wal.work()
+
+
+def test_the_interval_counts_from_the_append_not_from_the_write(rig: Rig) -> None:
+    assert isinstance(rig.clock, SimClock)
+    rig.add(0, sync=False)
+    rig.clock.advance(200)
+    rig.wal.work()
+    assert rig.heard.upto("synced") == 1
+
+
+def test_a_new_interval_begins_with_the_first_group_after_a_sync(rig: Rig) -> None:
+    assert isinstance(rig.clock, SimClock)
+    rig.add(0)
+    rig.wal.work()
+    rig.clock.advance(1000)
+    rig.add(0, sync=False)
+    rig.wal.work()
+    assert rig.heard.upto("synced") == 1
+
+
+def test_peaks_and_refusals_are_counted(rig: Rig) -> None:
+    for _ in range(3):
+        rig.add(0, b"12345")
+    metrics = rig.wal.metrics(0)
+    assert (metrics.queue_depth, metrics.queue_bytes) == (3, 15)
+    rig.wal.work()
+    assert (metrics.queue_depth, metrics.queue_bytes) == (0, 0)
+    assert (metrics.queue_depth_peak, metrics.queue_bytes_peak) == (3, 15)
+
+
+@pytest.mark.parametrize("call", ["write_at", "sync"])
+def test_a_failure_is_final_and_never_tried_again(rig: Rig, call: str) -> None:
+    fs = rig.fs
+    assert isinstance(fs, FaultFs)
+    rule = fs.fail(call, errno.EIO, path="*.wal")
+    rig.add(0)
+    rig.wal.work()
+    assert rule.fired == 1
+    after = len(fs.calls)
+    assert not rig.wal.work()
+    with pytest.raises(LogStopped, match="Input/output error"):
+        rig.add(0)
+    with pytest.raises(LogStopped):
+        rig.wal.close()
+    assert [c.name for c in fs.calls[after:] if c.changes] == []
+    expected = [("failed", 0, 0)] if call == "write_at" else [("written", 0, 1), ("failed", 0, 0)]
+    assert rig.heard.events == expected
+    assert rig.wal.metrics(0).read_only
+
+
+def test_a_failure_while_closing_is_not_a_clean_stop(rig: Rig) -> None:
+    assert isinstance(rig.fs, FaultFs)
+    rig.add(0, sync=False)
+    rig.fs.fail("sync", path="*.wal", nth=2)
+    with pytest.raises(LogStopped):
+        rig.wal.close()
+    assert rig.heard.events == [("written", 0, 1), ("synced", 0, 1), ("failed", 0, 0)]
+
+
+def test_a_defect_stops_the_shard_with_its_cause(rig: Rig) -> None:
+    rig.wal.append(0, [entry(2**40, 1)], sync=True)
+    rig.wal.work()
+    (error,) = rig.heard.errors
+    assert isinstance(error, Internal) and error.__cause__ is not None
+
+
+def test_a_listener_that_raises_is_not_mistaken_for_a_failed_disk(rig: Rig) -> None:
+    class Refusing(Heard):
+        def written(self, shard: int, group: int) -> None:
+            raise ValueError("the engine's own defect")
+
+    rig.make_listener = Refusing
+    rig.start()
+    rig.add(0)
+    with pytest.raises(ValueError, match="own defect"):
+        rig.wal.work()
+    assert not rig.wal.metrics(0).read_only
+
+
+def test_a_crash_passes_through(rig: Rig) -> None:
+    assert isinstance(rig.fs, FaultFs)
+    rig.fs.crash("sync")
+    rig.add(0)
+    with pytest.raises(SimulatedCrash):
+        rig.wal.work()
+    assert rig.heard.upto("synced") == 0
+
+
+class Loop:
+    """Runs on the test's thread what the committers post, as an event loop would."""
+
+    def __init__(self, fs: RealFs | FaultFs, directory: Path) -> None:
+        self.posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.posts = 0
+        self.rig = Rig(fs, str(directory / "wal"), SMALL, SystemClock(), self.post)
+
+    def post(self, report: Callable[[], None]) -> None:
+        self.posts += 1
+        self.posted.put(report)
+
+    def until(self, event: str, group: int) -> None:
+        while not self.rig.heard.knows(event, 0, group):
+            self.posted.get(timeout=30)()
+
+
+def test_a_thread_writes_syncs_and_ends(tmp_path: Path) -> None:
+    loop = Loop(RealFs(), tmp_path)
+    rig = loop.rig
+    rig.start()
+    for group in range(1, GROUPS + 1):
+        assert rig.add(0, sync=group % 3 == 0) == group
+    loop.until("synced", GROUPS - GROUPS % 3)
+    rig.wal.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("wal-")]
+    metrics = rig.wal.metrics(0)
+    assert metrics.frames == GROUPS and metrics.fsyncs < GROUPS
+    rig.recover()
+    assert [position for _, position, _ in rig.replayed] == list(range(1, GROUPS + 1))
+
+
+def test_a_thread_syncs_by_itself_when_the_interval_ends(tmp_path: Path) -> None:
+    loop = Loop(RealFs(), tmp_path)
+    loop.rig.start()
+    loop.rig.add(0, sync=False)
+    loop.until("synced", 1)
+    loop.rig.wal.close()
+
+
+def test_reports_that_pile_up_become_one(tmp_path: Path) -> None:
+    loop = Loop(RealFs(), tmp_path)
+    loop.rig.start()
+    for _ in range(100):
+        loop.rig.add(0)
+    loop.rig.wal.close()
+    assert loop.posts == 1
+    loop.until("synced", 100)
+    assert loop.rig.heard.events == [("written", 0, 100), ("synced", 0, 100)]
+
+
+def test_requests_during_a_sync_share_the_next_one(tmp_path: Path) -> None:
+    fs = FaultFs(RealFs())
+    loop = Loop(fs, tmp_path)
+    loop.rig.start()
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold(_call: object) -> None:
+        entered.set()
+        assert leave.wait(30)
+
+    fs.skip("sync", path="*.wal").on_fire = hold
+    loop.rig.add(0)
+    assert entered.wait(30)
+    for _ in range(50):
+        loop.rig.add(0)
+    leave.set()
+    loop.until("synced", 51)
+    metrics = loop.rig.wal.metrics(0)
+    assert (metrics.fsyncs, metrics.batches) == (2, 2)
+    assert metrics.queue_depth_peak == 50
+    loop.rig.wal.close()
+
+
+def test_a_thread_reports_a_failure_once(tmp_path: Path) -> None:
+    fs = FaultFs(RealFs())
+    loop = Loop(fs, tmp_path)
+    loop.rig.start()
+    fs.fail("sync", path="*.wal")
+    loop.rig.add(0)
+    loop.until("failed", 0)
+    with pytest.raises(LogStopped):
+        loop.rig.add(0)
+    with pytest.raises(LogStopped):
+        loop.rig.wal.close()
+    assert loop.rig.heard.upto("synced") == 0
+    assert [e for e in loop.rig.heard.events if e[0] == "failed"] == [("failed", 0, 0)]

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.storage.samples import (
+    DATA,
+    Row,
+    flip,
+    key,
+    live_rows,
+    read_bytes,
+    reopen,
+    rows_of,
+    sample,
+    simple_rows,
+    write,
+)
+from topics.errors import Damaged
+from topics.storage import frame
+from topics.storage.segmentfile import scan
+from topics.testing import FakeDisk
+
+
+def test_every_flipped_byte_of_the_data_is_noticed_or_harmless() -> None:
+    disk = FakeDisk()
+    sections = sample(disk)
+    harmless = set()
+    for stored in scan(DATA, disk.map(DATA).view, 1):
+        harmless |= set(range(stored.flags_at, stored.offset + stored.frame_bytes))
+    harmless |= padding_of_the_rest(read_bytes(disk, DATA))
+    noticed = 0
+    for offset in range(len(read_bytes(disk, DATA))):
+        flip(disk, DATA, offset)
+        try:
+            list(scan(DATA, disk.map(DATA).view, 1))
+            assert offset in harmless, f"a flip at {offset} went unnoticed"
+        except Damaged as damage:
+            assert offset not in harmless
+            assert damage.detail["file"] == DATA
+            noticed += 1
+        read_all_or_damaged(disk, sections)
+        flip(disk, DATA, offset)
+    assert noticed > 400
+
+
+def padding_of_the_rest(content: bytes) -> set[int]:
+    """Padding behind frames without flags: where a zero stands between the checksum and the next frame."""
+    places: set[int] = set()
+    at = 0
+    while at < len(content):
+        body_len, kind = frame.HEADER.unpack_from(content, at)[1], content[at + 12]
+        end = at + frame.OVERHEAD_BYTES + body_len
+        count = int.from_bytes(content[at + 48 : at + 52], "little") if kind == frame.Kind.BLOCK else 0
+        places |= set(range(end + count, frame.padded(end + count)))
+        at = frame.padded(end + count)
+    return places
+
+
+def read_all_or_damaged(disk: FakeDisk, sections: dict[int, list[Row]]) -> None:
+    """Reading gives exactly what was written or says that it is damaged."""
+    try:
+        segment = reopen(disk, 1)
+    except Damaged:
+        return
+    for section_no, rows in enumerate(sections.values()):
+        try:
+            assert live_rows(segment.run(section_no)) == rows
+        except Damaged as damage:
+            assert damage.detail["first_seq"] == rows[0].seq
+            assert damage.detail["last_seq"] == rows[-1].seq
+
+
+def test_a_salvaging_scan_goes_on_behind_the_damage_and_says_what_is_lost() -> None:
+    disk = FakeDisk()
+    stretch = [simple_rows(1, 3), simple_rows(10, 3), simple_rows(20, 3)]
+    write(disk, 1, [(key(1, "a"), stretch), (key(2, "b"), [simple_rows(5, 2)])])
+    stored = list(scan(DATA, disk.map(DATA).view, 1))
+    flip(disk, DATA, stored[1].offset + 40)
+    damages: list[Damaged] = []
+    found = list(scan(DATA, disk.map(DATA).view, 1, damages.append))
+    assert [rows_of(block.block)[0].seq for block in found] == [1, 20, 5]
+    assert [block.key for block in found] == [key(1, "a"), key(1, "a"), key(2, "b")]
+    (damage,) = damages
+    assert damage.detail == {"file": DATA, "offset": stored[1].offset, "first_seq": 4, "last_seq": 19, "topic": "a"}
+
+
+def test_a_salvaging_scan_never_gives_a_block_to_the_wrong_section() -> None:
+    disk = FakeDisk()
+    write(disk, 1, [(key(1, "a"), [simple_rows(1, 3)]), (key(2, "b"), [simple_rows(5, 2)])])
+    first, second = scan(DATA, disk.map(DATA).view, 1)
+    flip(disk, DATA, first.offset + first.frame_bytes + 33)
+    damages: list[Damaged] = []
+    found = list(scan(DATA, disk.map(DATA).view, 1, damages.append))
+    assert [(block.key, block.log_id) for block in found] == [(key(1, "a"), 1), (None, 2)]
+    assert second.key == key(2, "b") and len(damages) == 1
+
+
+@pytest.mark.parametrize("where", ["header", "end"])
+def test_a_damaged_header_or_end_does_not_hide_the_blocks(where: str) -> None:
+    disk = FakeDisk()
+    sections = sample(disk)
+    flip(disk, DATA, 40 if where == "header" else len(read_bytes(disk, DATA)) - 24)
+    damages: list[Damaged] = []
+    found = list(scan(DATA, disk.map(DATA).view, 1, damages.append))
+    assert [rows_of(block.block) for block in found] == list(sections.values())
+    assert damages

@@ -1,0 +1,179 @@
+"""A segment's run against the plainest reading of the same records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.storage.samples import HOT, Row, flip, key, live_rows, reopen, simple_rows, stretches, write
+from topics.core.match import Match
+from topics.errors import Damaged
+from topics.limits import BLOCK_RECORDS
+from topics.storage.segment import write_marks
+from topics.storage.segmentfile import data_name, scan
+from topics.storage.segmentrun import SegmentRun
+from topics.testing import FakeDisk
+
+ONE_MAPPING_BYTES = 1
+"""So small a budget that a mapping is dropped whenever another one is used."""
+
+
+class Naive:
+    """The same answers from a list."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+        self.dead: set[int] = set()
+
+    def live(self, seq: int = 0) -> list[Row]:
+        return [row for row in self.rows if row.seq >= seq and row.seq not in self.dead]
+
+    def live_from(self, seq: int) -> tuple[int, int]:
+        return len(self.live(seq)), sum(row.size for row in self.live(seq))
+
+    def seq_after_ts(self, ts: int) -> int:
+        return next((row.seq for row in self.rows if row.ts > ts), self.rows[-1].seq + 1)
+
+    def find(self, match: Match, below: int) -> list[int]:
+        return [row.seq for row in self.live() if match.matches(row.tag) and row.seq < below]
+
+    def passed(self, skip_count: int, skip_bytes: int, seq: int) -> list[Row]:
+        taken: list[Row] = []
+        for row in self.live(seq):
+            if len(taken) >= skip_count and sum(row.size for row in taken) >= skip_bytes:
+                break
+            taken.append(row)
+        return taken
+
+
+def check(run: SegmentRun, naive: Naive) -> None:
+    assert live_rows(run) == naive.live()
+    assert (run.live_count, run.live_bytes) == naive.live_from(0)
+    first, last = naive.rows[0], naive.rows[-1]
+    seqs = range(max(0, first.seq - 2), last.seq + 3)
+    for seq in seqs:
+        assert run.live_from(seq) == naive.live_from(seq)
+    for ts in {ts + shift for ts in (row.ts for row in naive.rows) for shift in (-1, 0, 1)}:
+        assert run.seq_after_ts(ts) == naive.seq_after_ts(ts)
+    for text in (b"", b"a", b"ab", b"b", b"zz", b"a\x00"):
+        for prefix in (False, True):
+            for below in (0, first.seq, (first.seq + last.seq) // 2, last.seq + 1):
+                match = Match(text, prefix)
+                assert run.find(match, below).tolist() == naive.find(match, below)
+
+
+@given(stretches(), st.data(), st.sampled_from([ONE_MAPPING_BYTES, 1 << 30]))
+def test_it_answers_like_a_list(blocks: list[list[Row]], data: st.DataObject, budget_bytes: int) -> None:
+    disk = FakeDisk()
+    write(disk, 1, [(key(9), [simple_rows(1, 2)]), (key(1), blocks)])
+    segment = reopen(disk, 1, budget_bytes)
+    naive = Naive([row for block in blocks for row in block])
+    run = segment.run(1)
+    check(run, naive)
+    for _ in range(2):
+        seqs = data.draw(st.lists(st.integers(0, naive.rows[-1].seq + 3), max_size=8))
+        fresh = [row for row in naive.live() if row.seq in seqs]
+        assert run.mark(np.array(seqs, np.uint64)) == (len(fresh), sum(row.size for row in fresh))
+        naive.dead |= set(seqs)
+        check(run, naive)
+        pending = segment.pending_marks()
+        if pending is not None and data.draw(st.booleans()):
+            write_marks(disk, segment.path(), pending)
+            segment.marks_durable(pending)
+            check(run, naive)
+            check(reopen(disk, 1, budget_bytes).run(1), naive)
+
+
+@given(stretches(), st.data())
+def test_a_floor_moves_past_just_enough(blocks: list[list[Row]], data: st.DataObject) -> None:
+    disk = FakeDisk()
+    write(disk, 1, [(key(1), blocks)])
+    naive = Naive([row for block in blocks for row in block])
+    run = reopen(disk, 1).run(0)
+    seqs = data.draw(st.lists(st.sampled_from([row.seq for row in naive.rows])))
+    run.mark(np.array(seqs, np.uint64))
+    naive.dead |= set(seqs)
+    first, last = naive.rows[0].seq, naive.rows[-1].seq
+    for _ in range(5):
+        seq = data.draw(st.integers(max(0, first - 1), last + 2))
+        count, size = data.draw(st.integers(0, len(naive.rows) + 2)), data.draw(st.sampled_from([0, 1, 30, 400, 10**6]))
+        end, passed_count, passed_bytes = run.seq_at_live(count, size, seq)
+        expected = naive.passed(count, size, seq)
+        assert (passed_count, passed_bytes) == (len(expected), sum(row.size for row in expected))
+        reached = passed_count >= count and passed_bytes >= size
+        if not expected and reached:
+            assert end == max(seq, first)
+        else:
+            assert end == (expected[-1].seq + 1 if reached else last + 1)
+
+
+def test_marking_twice_counts_once() -> None:
+    disk = FakeDisk()
+    rows = simple_rows(1, 10)
+    write(disk, 1, [(key(1), [rows])])
+    run = reopen(disk, 1).run(0)
+    assert run.mark(np.array([3, 3, 4], np.uint64)) == (2, rows[2].size + rows[3].size)
+    assert run.mark(np.array([3, 4], np.uint64)) == (0, 0)
+    assert run.live_count == 8
+
+
+def test_a_clean_block_has_no_marks_and_is_parsed_once() -> None:
+    disk = FakeDisk()
+    write(disk, 1, [(key(1), [simple_rows(1, 10)])])
+    run = reopen(disk, 1).run(0)
+    block, marks = run.block_at(5)
+    assert marks is None
+    assert run.block_at(6)[0] is block
+
+
+def test_a_damaged_block_is_named_and_its_neighbours_are_served() -> None:
+    disk = FakeDisk()
+    path = f"{HOT}/{data_name(1)}"
+    write(disk, 1, [(key(1, "orders"), [simple_rows(1, 3), simple_rows(BLOCK_RECORDS, BLOCK_RECORDS)])])
+    offset = list(scan(path, disk.map(path).view, 1))[1].offset
+    flip(disk, path, offset + 100)
+    run = reopen(disk, 1).run(0)
+    assert run.block_at(1)[0].count == 3
+    with pytest.raises(Damaged) as caught:
+        run.block_at(BLOCK_RECORDS)
+    assert caught.value.detail == {
+        "file": path,
+        "offset": offset,
+        "first_seq": BLOCK_RECORDS,
+        "last_seq": 2 * BLOCK_RECORDS - 1,
+        "topic": "orders",
+    }
+    with pytest.raises(Damaged):
+        run.mark(np.array([1, BLOCK_RECORDS], np.uint64))
+    assert run.block_at(1)[1] is None, "a mark that fails leaves nothing marked"
+
+
+def test_damage_is_found_again_when_the_mapping_was_dropped() -> None:
+    disk = FakeDisk()
+    path = f"{HOT}/{data_name(1)}"
+    write(disk, 1, [(key(1), [simple_rows(1, 3)])])
+    segment = reopen(disk, 1)
+    run = segment.run(0)
+    run.block_at(1)
+    flip(disk, path, next(iter(scan(path, disk.map(path).view, 1))).offset + 100)
+    run.block_at(1)
+    segment.moved()
+    with pytest.raises(Damaged):
+        run.block_at(1)
+
+
+def test_given_counts_are_taken_and_others_are_counted_from_the_flags() -> None:
+    disk = FakeDisk()
+    rows = simple_rows(1, 10)
+    write(disk, 1, [(key(1), [rows])])
+    segment = reopen(disk, 1)
+    run = segment.run(0, 10, 70)
+    assert (run.live_count, run.live_bytes) == (10, 70)
+    run.mark(np.array([1], np.uint64))
+    pending = segment.pending_marks()
+    assert pending is not None
+    write_marks(disk, segment.path(), pending)
+    counted = reopen(disk, 1).run(0)
+    assert (counted.live_count, counted.live_bytes) == (9, sum(row.size for row in rows[1:]))

@@ -1,0 +1,83 @@
+"""`topics settings`: the table of settings, for a person or as `docs/SETTINGS.md`."""
+
+from __future__ import annotations
+
+from os import environ
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from topics.settings import TABLE, Setting, Settings, load, show, strangers
+
+_INTRODUCTION = """\
+# Settings
+
+Generated from `topics/settings.py` by `make docs`; do not edit.
+
+A setting is an environment variable. Sizes take `B`, `KiB`, `MiB`, `GiB` and `TiB` (a bare number is bytes), durations
+`ms`, `s`, `min`, `h` and `d` (a bare number is milliseconds). A value that cannot be used refuses to start, with a
+message that names the variable, the value and what is accepted. `topics settings` shows what is in effect.
+
+| variable | default | allowed | what it is |
+|---|---|---|---|
+"""
+
+
+def settings(
+    *,
+    markdown: Annotated[
+        bool, Parameter(negative="", help="Print the defaults as Markdown (docs/SETTINGS.md).")
+    ] = False,
+) -> None:
+    """Show every setting, its value in effect and what it means.
+
+    A setting is an environment variable; what differs from its default stands out. For example:
+
+        TOPICS_HOT_BYTES=1GiB topics settings
+    """
+    if markdown:
+        Console(soft_wrap=True, highlight=False, markup=False).print(as_markdown(), end="")
+        return
+    console = Console()
+    console.print(as_table(load(environ)))
+    for name, hint in strangers(environ).items():
+        console.print(f"[yellow]{name} is set but is no setting[/yellow]; {hint}", highlight=False)
+
+
+def as_table(values: Settings) -> Table:
+    """The settings in effect; those that differ from their default stand out."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("variable", no_wrap=True)
+    table.add_column("value", justify="right", overflow="fold")
+    table.add_column("default", justify="right", style="dim")
+    table.add_column("what it is")
+    for setting in TABLE:
+        value = getattr(values, setting.key)
+        table.add_row(
+            setting.variable,
+            show(value, setting.about.unit),
+            show(setting.default, setting.about.unit),
+            setting.about.doc,
+            style="" if value == setting.default else "bold green",
+        )
+    return table
+
+
+def as_markdown() -> str:
+    """The text of docs/SETTINGS.md."""
+    return _INTRODUCTION + "".join(_row(setting) for setting in TABLE)
+
+
+def _row(setting: Setting) -> str:
+    default = show(setting.default, setting.about.unit)
+    return f"| `{setting.variable}` | {default} | {_allowed(setting)} | {setting.about.doc} |\n"
+
+
+def _allowed(setting: Setting) -> str:
+    unit = setting.about.unit
+    if not isinstance(setting.default, int):
+        return unit.value if setting.required else f"{unit.value}, or empty"
+    low = show(setting.about.minimum, unit)
+    return f"from {low}" if setting.about.maximum is None else f"{low} to {show(setting.about.maximum, unit)}"

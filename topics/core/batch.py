@@ -1,0 +1,356 @@
+"""Atomic batches over several topics: stage, publish, abort, expire.
+
+A *stage* is a hidden log of its own: records put aside for one partition of one topic, stored like any others,
+seen by nobody. Publishing goes in three steps, each a fact:
+
+    decided    in the meta log, naming the stages: from here on the batch happens, whatever breaks
+    appended   in each target log, the staged records with their final seqs, naming the stage
+    finished   in the meta log, with the seqs: the answer for everybody who asks again; the stages are gone
+
+A crash before `decided` leaves stages that expire. A crash after it is made good by recovery, which appends what is
+missing (`published` in a log says what is there already). Readers see nothing of a batch before all of it is stored.
+The answer is kept for `(producer, epoch)`, so publishing twice gives the first answer.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+
+from topics.core.block import Block
+from topics.core.commands import Publish, Stage
+from topics.core.facts import Appended, BatchDecided, BatchFinished, StageDropped, StageOpened, encode
+from topics.core.log import Log
+from topics.core.outcome import Outcome, StoredFact
+from topics.core.records import Records
+from topics.core.registry import META_LOG_ID
+from topics.errors import (
+    InvalidRequest,
+    ProducerFenced,
+    RecordTooLarge,
+    StageConflict,
+    StageNotFound,
+    Throttled,
+    TopicFull,
+)
+from topics.limits import (
+    PRODUCER_ID_BYTES_MAX,
+    PUBLISHED_ANSWERS_MAX,
+    PUBLISHED_KEPT_MS,
+    STAGE_ID_BYTES_MAX,
+    STAGES_MAX,
+    STAGES_PER_BATCH_MAX,
+)
+from topics.model import Aborted, Discard, Durability, Published, StageState, TopicConfig, Written
+
+if TYPE_CHECKING:
+    from topics.core.machine import Machine
+
+STAGE_CONFIG = TopicConfig(durability=Durability.FSYNC)
+
+
+@dataclass(slots=True)
+class OpenStage:
+    stage: str
+    log: Log
+    topic: str
+    partition: int
+    expires_ms: int
+    decided: bool = False
+
+
+@dataclass(slots=True)
+class Batch:
+    producer_id: str
+    epoch: int
+    stages: list[str]
+    decided_ms: int
+    answer: Published | None = None
+
+
+@dataclass(slots=True)
+class Batches:
+    stages: dict[str, OpenStage] = field(default_factory=dict)
+    by_producer: OrderedDict[tuple[str, int], Batch] = field(default_factory=OrderedDict)
+    newest_epoch: dict[str, int] = field(default_factory=dict)
+    changed_stages: set[str] = field(default_factory=set)
+    changed_batches: set[tuple[str, int]] = field(default_factory=set)
+    """Stages and batches that a checkpoint has to write anew."""
+
+    def staged_bytes(self) -> int:
+        return sum(stage.log.bytes for stage in self.stages.values())
+
+    def unfinished(self) -> list[Batch]:
+        return [batch for batch in self.by_producer.values() if batch.answer is None]
+
+    def due(self, now_ms: int) -> list[str]:
+        """Stages nobody published in time."""
+        return [s.stage for s in self.stages.values() if not s.decided and s.expires_ms <= now_ms]
+
+    def apply(self, machine: Machine, fact: StageOpened | StageDropped | BatchDecided | BatchFinished) -> None:
+        match fact:
+            case StageOpened():
+                log = machine.logs.get(fact.log_id) or Log(fact.log_id, fact.topic, fact.partition, 0, machine.totals)
+                machine.logs[fact.log_id] = log
+                machine.next_log_id = max(machine.next_log_id, fact.log_id + 1)
+                self.stages[fact.stage] = OpenStage(fact.stage, log, fact.topic, fact.partition, fact.expires_ms)
+                self.changed_stages.add(fact.stage)
+            case StageDropped():
+                self.drop_stage(machine, fact.stage)
+            case BatchDecided():
+                self._put(Batch(fact.producer_id, fact.epoch, fact.stages, fact.decided_ms))
+                for stage in fact.stages:
+                    self.stages[stage].decided = True
+                    self.changed_stages.add(stage)
+            case BatchFinished():
+                self._finish(machine, fact)
+            case _:
+                assert_never(fact)
+
+    def _put(self, batch: Batch) -> None:
+        key = (batch.producer_id, batch.epoch)
+        self.by_producer[key] = batch
+        self.newest_epoch[batch.producer_id] = max(self.newest_epoch.get(batch.producer_id, 0), batch.epoch)
+        self.changed_batches.add(key)
+        while len(self.by_producer) > PUBLISHED_ANSWERS_MAX and self._forget_oldest():
+            pass
+
+    def restore(self, batch: Batch) -> None:
+        """A batch as a checkpoint kept it."""
+        self._put(batch)
+
+    def forget_before(self, now_ms: int) -> None:
+        """Drop answers that are old enough that nobody repeats the question."""
+        while self.by_producer:
+            oldest = next(iter(self.by_producer.values()))
+            if oldest.decided_ms + PUBLISHED_KEPT_MS > now_ms or not self._forget_oldest():
+                return
+
+    def _forget_oldest(self) -> bool:
+        key, oldest = next(iter(self.by_producer.items()))
+        if oldest.answer is None:
+            return False
+        del self.by_producer[key]
+        self.changed_batches.add(key)
+        if self.newest_epoch.get(oldest.producer_id) == oldest.epoch:
+            del self.newest_epoch[oldest.producer_id]
+        return True
+
+    def _finish(self, machine: Machine, fact: BatchFinished) -> None:
+        batch = self.by_producer[(fact.producer_id, fact.epoch)]
+        batch.answer = Published(written=tuple(_written(*part) for part in fact.parts))
+        self.changed_batches.add((fact.producer_id, fact.epoch))
+        for stage in batch.stages:
+            found = self.stages.get(stage)
+            if found is not None:
+                target = _target(machine, found)
+                if target is not None:
+                    target.published.pop(found.log.log_id, None)
+            self.drop_stage(machine, stage)
+
+    def drop_stage(self, machine: Machine, stage: str) -> None:
+        found = self.stages.pop(stage, None)
+        if found is not None:
+            machine.forget(found.log.log_id)
+            self.changed_stages.add(stage)
+
+
+def _written(topic: str, partition: int, first_seq: int, last_seq: int, head_seq: int) -> Written:
+    return Written(topic=topic, partition=partition, first_seq=first_seq, last_seq=last_seq, head_seq=head_seq)
+
+
+def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
+    """Add records to a stage, opening it at its first."""
+    if not 1 <= len(command.stage.encode()) <= STAGE_ID_BYTES_MAX:
+        raise InvalidRequest(f"a stage id has 1 to {STAGE_ID_BYTES_MAX} bytes", field="stage")
+    batches = machine.batches
+    topic = machine.topic(command.topic)
+    machine.log(topic, command.partition)
+    found = batches.stages.get(command.stage)
+    if found is not None and (found.topic, found.partition) != (command.topic, command.partition):
+        raise StageConflict(
+            f'stage "{command.stage}" holds records for partition {found.partition} of topic "{found.topic}"',
+            topic=found.topic,
+            partition=found.partition,
+        )
+    if found is not None and found.decided:
+        raise StageConflict(f'stage "{command.stage}" is being published already', stage=command.stage)
+    staged = batches.staged_bytes() + command.records.payload_bytes
+    if staged > machine.bounds.staged_bytes_max or (found is None and len(batches.stages) >= STAGES_MAX):
+        raise Throttled(
+            "too much is staged; publish or abort some stages, or raise TOPICS_MAX_STAGED_BYTES",
+            limit="max_staged_bytes",
+            max=machine.bounds.staged_bytes_max,
+        )
+    facts = []
+    if found is None:
+        opened = StageOpened(
+            command.stage, machine.next_log_id, command.topic, command.partition, now_ms + machine.bounds.stage_ttl_ms
+        )
+        batches.apply(machine, opened)
+        found = batches.stages[command.stage]
+        facts.append(StoredFact(META_LOG_ID, False, [encode(opened)]))
+    log = found.log
+    encoded = command.records.encode(log.next_seq, max(now_ms, log.last_ts))
+    log.append(encoded, STAGE_CONFIG)
+    facts.append(StoredFact(log.log_id, True, Appended(encoded).buffers()))
+    reply = StageState(
+        stage=command.stage,
+        topic=command.topic,
+        partition=command.partition,
+        count=log.count,
+        bytes=log.bytes,
+        expires_ts=found.expires_ms,
+    )
+    return Outcome(reply, facts, must_sync=True, log=log, seq=log.head_seq, durability=Durability.FSYNC)
+
+
+def abort(machine: Machine, stages: tuple[str, ...]) -> Outcome:
+    """Forget stages; one that is not there is no error, one that is being published is."""
+    open_stages = machine.batches.stages
+    for name in stages:
+        if name in open_stages and open_stages[name].decided:
+            raise StageConflict(f'stage "{name}" is being published already', stage=name)
+    present = [name for name in stages if name in open_stages]
+    facts = []
+    for name in present:
+        machine.batches.drop_stage(machine, name)
+        facts.append(StoredFact(META_LOG_ID, False, [encode(StageDropped(name))]))
+    return Outcome(Aborted(stages=tuple(present)), facts, must_sync=True)
+
+
+def decide(machine: Machine, command: Publish, now_ms: int) -> Outcome:
+    """The first step of publishing. The reply is a `Batch`; it has an answer already if it was published before."""
+    _check_publish(command)
+    batches = machine.batches
+    key = (command.producer_id, command.epoch)
+    known = batches.by_producer.get(key)
+    if known is not None:
+        return Outcome(known)
+    newest = batches.newest_epoch.get(command.producer_id)
+    if newest is not None and command.epoch < newest:
+        raise ProducerFenced(
+            f'producer "{command.producer_id}" has published epoch {newest} already; {command.epoch} is older',
+            newest_epoch=newest,
+        )
+    for name in command.stages:
+        found = batches.stages.get(name)
+        if found is None:
+            raise StageNotFound(f'there is no stage "{name}": it expired, was aborted, or never was', stage=name)
+        if found.decided:
+            raise StageConflict(f'stage "{name}" is being published by another batch', stage=name)
+        machine.log(machine.topic(found.topic), found.partition)
+    _check_room(machine, [batches.stages[name] for name in command.stages], now_ms)
+    fact = BatchDecided(command.producer_id, command.epoch, list(command.stages), now_ms)
+    batches.apply(machine, fact)
+    return Outcome(batches.by_producer[key], [StoredFact(META_LOG_ID, False, [encode(fact)])], must_sync=True)
+
+
+def _check_publish(command: Publish) -> None:
+    if not 1 <= len(command.stages) <= STAGES_PER_BATCH_MAX:
+        raise InvalidRequest(f"publish 1 to {STAGES_PER_BATCH_MAX} stages", field="stages")
+    if len(set(command.stages)) != len(command.stages):
+        raise InvalidRequest("each stage may be published once", field="stages")
+    if not 1 <= len(command.producer_id.encode()) <= PRODUCER_ID_BYTES_MAX:
+        raise InvalidRequest(f"a producer id has 1 to {PRODUCER_ID_BYTES_MAX} bytes", field="producer_id")
+    if not 0 <= command.epoch < 2**64:
+        raise InvalidRequest("an epoch is a whole number from 0", field="epoch")
+
+
+def _check_room(machine: Machine, stages: list[OpenStage], now_ms: int) -> None:
+    """A topic that refuses when full refuses the whole batch before anything is decided."""
+    wanted: dict[int, tuple[int, int]] = {}
+    for part in stages:
+        topic = machine.topic(part.topic)
+        log = machine.log(topic, part.partition)
+        log.observe(topic.config, now_ms)
+        count, size = wanted.get(log.log_id, (0, 0))
+        count, size = wanted[log.log_id] = (count + part.log.count, size + part.log.bytes)
+        config = topic.config
+        if config.discard is not Discard.REJECT:
+            continue
+        if 0 < config.cap_records < count or 0 < config.cap_bytes < size:
+            raise RecordTooLarge(f'the batch is larger than all that topic "{topic.name}" may hold', topic=topic.name)
+        if 0 < config.cap_records < log.count + count or 0 < config.cap_bytes < log.bytes + size:
+            raise TopicFull(f'topic "{topic.name}" is full; delete records, or raise its cap', topic=topic.name)
+
+
+def append_stages(machine: Machine, batch: Batch, now_ms: int) -> tuple[list[StoredFact], list[tuple[Log, int]]]:
+    """The second step: the staged records into their topics, as far as they are not there yet.
+
+    Answers the facts, and the logs with the seq at which the batch begins in each.
+    """
+    facts: list[StoredFact] = []
+    targets: dict[int, tuple[Log, int]] = {}
+    for name in batch.stages:
+        found = machine.batches.stages[name]
+        target = _target(machine, found)
+        if target is None:
+            continue
+        config = machine.topic(found.topic).config
+        first, done = target.published.get(found.log.log_id, (target.next_seq, 0))
+        targets.setdefault(target.log_id, (target, first))
+        for run in found.log.parts_from(1 + done):
+            seq = max(run.first_seq, 1 + done)
+            while seq <= run.last_seq:
+                block, _ = run.block_at(seq)
+                records = records_of(block, seq - block.first_seq)
+                encoded = records.encode(target.next_seq, max(now_ms, target.last_ts))
+                floors = target.append(encoded, config)
+                fact = Appended(encoded, target.granted_ceiling, floors, None, found.log.log_id)
+                target.remember(fact)
+                if config.durability is not Durability.EPHEMERAL:
+                    facts.append(StoredFact(target.log_id, True, fact.buffers()))
+                seq = block.last_seq + 1
+    return facts, list(targets.values())
+
+
+def finish(machine: Machine, batch: Batch, now_ms: int) -> Outcome:
+    """The last step: keep the answer, drop the stages."""
+    parts = []
+    for name in batch.stages:
+        found = machine.batches.stages[name]
+        target = _target(machine, found)
+        first, count = target.published.get(found.log.log_id, (0, 0)) if target is not None else (0, 0)
+        head_seq = target.head_seq if target is not None else 0
+        parts.append((found.topic, found.partition, first, first + count - 1, head_seq))
+    fact = BatchFinished(batch.producer_id, batch.epoch, parts, now_ms)
+    machine.batches.apply(machine, fact)
+    answer = machine.batches.by_producer[(batch.producer_id, batch.epoch)].answer
+    return Outcome(answer, [StoredFact(META_LOG_ID, False, [encode(fact)])], must_sync=True)
+
+
+def _target(machine: Machine, found: OpenStage) -> Log | None:
+    """The log a stage is meant for; None when its topic has been deleted since."""
+    topic = machine.topics.get(found.topic)
+    return None if topic is None else machine.logs.get(topic.first_log_id + found.partition)
+
+
+def records_of(block: Block, start: int) -> Records:
+    """The records of a block from a position on, as they came in."""
+    records = Records([block.data(index) for index in range(start, block.count)])
+    records.payload_bytes = int(block.sizes[start:].sum(dtype=np.uint64))
+    if block.meta_lens is not None:
+        records.meta_lens = array("I", block.meta_lens[start:].tolist())
+    if block.tag_ends is not None:
+        tags = block.tag_list()[start:]
+        records.tags = b"".join(tags)
+        records.tag_ends = array("I", accumulate(map(len, tags)))
+    if block.node_ids is not None:
+        records.node_ids = array("H", block.node_ids[start:].tolist())
+        records.node_names = block.node_names
+    if block.meta_lens is not None or block.node_ids is not None:
+        records.heads = [_head(block, index) for index in range(start, block.count)]
+    return records
+
+
+def _head(block: Block, index: int) -> bytes:
+    """What stands between `$ts` and `data` in a record's text."""
+    before = len(b'{"$seq":%d,"$ts":%d,' % (block.first_seq + index, block.ts(index)))
+    data_at = int(block.ends[index]) - 1 - int(block.data_lens[index]) - len('"data":')
+    return bytes(block.text[block.start(index) + before : data_at])

@@ -1,0 +1,227 @@
+"""What happened, as it is stored: every change of state is one of these, in one log.
+
+`Appended` has a layout of its own because it carries the payload (see docs/FORMAT.md); all others are
+msgpack structs with a tag. A fact belongs to one partition's log, or to the meta log (topics, stages, batches).
+
+The layout of `Appended`:
+
+    0   ceiling    u64   seqs up to this one may be acked before the next sync (see `docs/GUARANTEES.md`)
+    8   flags      u32   1: floors follow
+    12  extra_len  u32   bytes of `extra`
+    16  floors     4 × u64, if any: low, evict_floor, last seq lost to cap, last seq lost to ttl
+    ..  extra      msgpack, padded with zeros to 8: dedupe key, stage
+    ..  block      as in `core/block.py`
+
+To change a struct: only add fields at its end with a default. Anything else is a new tag, or a new frame kind.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import msgspec
+
+from topics.core.block import Buffer
+from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
+from topics.core.encoded import EncodedRecords
+from topics.core.match import Match
+from topics.model import Reason, TopicConfig
+
+_PRELUDE = struct.Struct("<QII")
+_FLOORS = struct.Struct("<4Q")
+_HAS_FLOORS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """Where a log begins, and why."""
+
+    low: int
+    evict_floor: int
+    lost: dict[Reason, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    records: EncodedRecords
+    ceiling: int = 0
+    floors: Floors | None = None
+    dedupe_key: DedupeKey | None = None
+    stage_log_id: int = 0
+
+    def buffers(self) -> list[Buffer]:
+        flags = 0
+        parts: list[Buffer] = []
+        if self.floors is not None:
+            flags = _HAS_FLOORS
+            lost = self.floors.lost
+            parts.append(
+                _FLOORS.pack(
+                    self.floors.low,
+                    self.floors.evict_floor,
+                    lost.get(Reason.CAP, 0),
+                    lost.get(Reason.TTL, 0),
+                )
+            )
+        extra = b""
+        if self.dedupe_key is not None or self.stage_log_id:
+            extra = _encoder.encode(_Extra.of(self.dedupe_key, self.stage_log_id))
+            extra += bytes(-len(extra) % 8)
+            parts.append(extra)
+        return [_PRELUDE.pack(self.ceiling, flags, len(extra)), *parts, *self.records.block_buffers()]
+
+    @classmethod
+    def parse(cls, body: memoryview) -> Appended:
+        ceiling, flags, extra_len = _PRELUDE.unpack_from(body, 0)
+        at = _PRELUDE.size
+        floors = None
+        if flags & _HAS_FLOORS:
+            low, evict_floor, cap, ttl = _FLOORS.unpack_from(body, at)
+            lost = {reason: last for reason, last in ((Reason.CAP, cap), (Reason.TTL, ttl)) if last}
+            floors = Floors(low, evict_floor, lost)
+            at += _FLOORS.size
+        key: DedupeKey | None = None
+        stage_log_id = 0
+        if extra_len:
+            extra = _extra_decoder.decode(bytes(body[at : at + extra_len]).rstrip(b"\0"))
+            key, stage_log_id = extra.key(), extra.stage_log_id
+            at += extra_len
+        return cls(EncodedRecords.parse(body[at:]), ceiling, floors, key, stage_log_id)
+
+
+class _Extra(msgspec.Struct, array_like=True):
+    idempotency_key: str | None
+    producer_id: str | None
+    epoch: int
+    sequence: int
+    stage_log_id: int
+    end: str = "."
+    """Keeps the last byte from being a zero, which padding is made of."""
+
+    @classmethod
+    def of(cls, key: DedupeKey | None, stage_log_id: int) -> _Extra:
+        match key:
+            case IdempotencyKey():
+                return cls(key.key, None, 0, 0, stage_log_id)
+            case ProducerKey():
+                return cls(None, key.producer_id, key.epoch, key.sequence, stage_log_id)
+            case None:
+                return cls(None, None, 0, 0, stage_log_id)
+
+    def key(self) -> DedupeKey | None:
+        if self.idempotency_key is not None:
+            return IdempotencyKey(self.idempotency_key)
+        if self.producer_id is not None:
+            return ProducerKey(self.producer_id, self.epoch, self.sequence)
+        return None
+
+
+class Deleted(msgspec.Struct, frozen=True, tag="deleted", omit_defaults=True):
+    """Records below `bound` are gone: all of them, or those whose tag matches."""
+
+    bound: int
+    text: bytes | None = None
+    prefix: bool = False
+
+    @property
+    def match(self) -> Match | None:
+        return None if self.text is None else Match(self.text, self.prefix)
+
+
+class FloorsMoved(msgspec.Struct, frozen=True, tag="floors"):
+    """A change of config moved the floors, or froze where they stood."""
+
+    low: int
+    evict_floor: int
+    lost: dict[Reason, int]
+
+    @classmethod
+    def of(cls, floors: Floors) -> FloorsMoved:
+        return cls(floors.low, floors.evict_floor, floors.lost)
+
+    def floors(self) -> Floors:
+        return Floors(self.low, self.evict_floor, self.lost)
+
+
+class SeqsSkipped(msgspec.Struct, frozen=True, tag="skipped"):
+    """Seqs that may have been acked and were lost in a crash: never to be assigned again."""
+
+    gap_from: int
+    gap_to: int
+    reason: Reason
+
+
+class HeadMoved(msgspec.Struct, frozen=True, tag="head"):
+    """The log is stored from here on; what an ephemeral log held before is in memory only."""
+
+    next_seq: int
+
+
+class TopicCreated(msgspec.Struct, frozen=True, tag="topic_created"):
+    topic: str
+    epoch: int
+    first_log_id: int
+    config: TopicConfig
+    created_ms: int
+
+
+class TopicConfigured(msgspec.Struct, frozen=True, tag="topic_configured"):
+    topic: str
+    config: TopicConfig
+
+
+class TopicDropped(msgspec.Struct, frozen=True, tag="topic_dropped"):
+    topic: str
+
+
+class StageOpened(msgspec.Struct, frozen=True, tag="stage_opened"):
+    stage: str
+    log_id: int
+    topic: str
+    partition: int
+    expires_ms: int
+
+
+class StageDropped(msgspec.Struct, frozen=True, tag="stage_dropped"):
+    stage: str
+
+
+class BatchDecided(msgspec.Struct, frozen=True, tag="batch_decided"):
+    """The decision record of an atomic batch: from here on its stages will be published, come what may."""
+
+    producer_id: str
+    epoch: int
+    stages: list[str]
+    decided_ms: int
+
+
+class BatchFinished(msgspec.Struct, frozen=True, tag="batch_finished"):
+    """Every stage of the batch is in its topic; the stages are gone."""
+
+    producer_id: str
+    epoch: int
+    parts: list[tuple[str, int, int, int, int]]
+    """topic, partition, first_seq, last_seq, count of each stage, in order"""
+    finished_ms: int
+
+
+LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved
+MetaFact = TopicCreated | TopicConfigured | TopicDropped | StageOpened | StageDropped | BatchDecided | BatchFinished
+
+_encoder = msgspec.msgpack.Encoder()
+_extra_decoder = msgspec.msgpack.Decoder(_Extra)
+_log_decoder: msgspec.msgpack.Decoder[LogFact] = msgspec.msgpack.Decoder(LogFact)
+_meta_decoder: msgspec.msgpack.Decoder[MetaFact] = msgspec.msgpack.Decoder(MetaFact)
+
+
+def encode(fact: LogFact | MetaFact) -> bytes:
+    return _encoder.encode(fact)
+
+
+def parse_log_fact(body: Buffer) -> LogFact:
+    return _log_decoder.decode(body)
+
+
+def parse_meta_fact(body: Buffer) -> MetaFact:
+    return _meta_decoder.decode(body)

@@ -1,0 +1,380 @@
+"""All state of an engine, and the decision of every command. Pure: no clock, no disk, no chance.
+
+    step(command, now_ms) -> Outcome     decide and change state; or raise, and change nothing
+    replay(log_id, …)                    the same change again, from a stored fact
+
+A command is checked completely before the first change, so that a refused one leaves the state as it was. Each
+fact names one log. Facts of the meta log say which topics, stages and batches there are; facts of a partition's
+log say what is in it, and carry what was decided (seqs, time, floors), so that a replay decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from topics import model
+from topics.core import batch
+from topics.core import config as configs
+from topics.core.block import Buffer
+from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.facts import (
+    Appended,
+    BatchDecided,
+    BatchFinished,
+    Deleted,
+    FloorsMoved,
+    HeadMoved,
+    MetaFact,
+    StageDropped,
+    StageOpened,
+    TopicConfigured,
+    TopicCreated,
+    TopicDropped,
+    encode,
+    parse_log_fact,
+    parse_meta_fact,
+)
+from topics.core.log import Log, Totals
+from topics.core.names import check_topic
+from topics.core.outcome import Outcome, StoredFact
+from topics.core.records import Records
+from topics.core.registry import META_LOG_ID, Registry, Topic
+from topics.errors import (
+    InvalidRequest,
+    RecordTooLarge,
+    Throttled,
+    TopicFull,
+    TopicNotEmpty,
+    TopicNotFound,
+)
+from topics.limits import CEILING_RESERVE_MAX, CEILING_RESERVE_MIN
+from topics.model import Configured, Discard, Dropped, Durability, TopicConfig, Written
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The configurable limits that commands are checked against; 0 is off."""
+
+    topics_max: int = 100_000
+    total_bytes_max: int = 0
+    stage_ttl_ms: int = 3_600_000
+    staged_bytes_max: int = 256 * 1024 * 1024
+
+
+class Machine:
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self.bounds = bounds or Bounds()
+        self.topics = Registry()
+        self.totals = Totals()
+        self.logs: dict[int, Log] = {}
+        self.batches = batch.Batches()
+        self.next_log_id = META_LOG_ID + 1
+        self.next_epoch = 1
+        self.changed: set[str] = set()
+        """Topics whose own state (not their logs') changed since a checkpoint last looked."""
+        self.dropped_logs: list[Log] = []
+        """Logs that are gone, for the owner of their files to take."""
+
+    # ---- commands
+
+    def step(self, command: Command, now_ms: int) -> Outcome:
+        match command:
+            case Append():
+                return self.append(command, now_ms)
+            case Configure():
+                return self._configure(command, now_ms)
+            case Drop():
+                return self._drop(command, now_ms)
+            case Delete():
+                return self._delete(command, now_ms)
+            case Stage():
+                return self._stage(command, now_ms)
+            case Publish():
+                return batch.decide(self, command, now_ms)
+            case Abort():
+                return self._abort(command)
+            case _:
+                assert_never(command)
+
+    def topic(self, name: str) -> Topic:
+        found = self.topics.get(name)
+        if found is None:
+            raise TopicNotFound(f'topic "{name}" does not exist', topic=name)
+        return found
+
+    def log(self, topic: Topic, partition: int = 0) -> Log:
+        if not 0 <= partition < topic.config.partitions:
+            raise InvalidRequest(
+                f'topic "{topic.name}" has partitions 0 to {topic.config.partitions - 1}, not {partition}',
+                field="partition",
+                expected=f"0..{topic.config.partitions - 1}",
+            )
+        return self.logs[topic.first_log_id + partition]
+
+    def append(self, command: Append, now_ms: int) -> Outcome:
+        topic = self.topics.get(command.topic)
+        if topic is None:
+            return self._append_creating(command, now_ms)
+        log = self.log(topic, command.partition)
+        log.observe(topic.config, now_ms)
+        if command.dedupe_key is not None:
+            hit = log.dedupe.lookup(command.dedupe_key, now_ms, topic.config.idempotency_window_ms)
+            if hit is not None:
+                last_seq = hit.first_seq + hit.count - 1
+                reply = Written(
+                    topic=topic.name,
+                    partition=command.partition,
+                    first_seq=hit.first_seq,
+                    last_seq=last_seq,
+                    head_seq=log.head_seq,
+                    deduped=True,
+                )
+                return Outcome(reply, log=log, seq=last_seq, durability=topic.config.durability)
+            log.dedupe.admit(command.dedupe_key, now_ms, topic.config.idempotency_window_ms)
+        self._check_room(topic.name, topic.config, log, command.records)
+        return self._append_to(topic, log, command, now_ms, created=False)
+
+    def _append_creating(self, command: Append, now_ms: int) -> Outcome:
+        fields = command.config or {}
+        config = configs.build(command.topic, fields)
+        may_create = config.auto_create if command.create is None else command.create
+        check_topic(command.topic)
+        if not may_create:
+            raise TopicNotFound(
+                f'topic "{command.topic}" does not exist and this write may not create it; '
+                "create it first, or write with create: true",
+                topic=command.topic,
+            )
+        if not 0 <= command.partition < config.partitions:
+            raise InvalidRequest(
+                f'topic "{command.topic}" would have partitions 0 to {config.partitions - 1}, not {command.partition}',
+                field="partition",
+                expected=f"0..{config.partitions - 1}",
+            )
+        self._check_topic_count()
+        self._check_room(command.topic, config, None, command.records)
+        topic, fact = self._create(command.topic, config, now_ms)
+        outcome = self._append_to(topic, self.log(topic, command.partition), command, now_ms, created=True)
+        outcome.facts.insert(0, fact)
+        outcome.must_sync = True
+        return outcome
+
+    def _append_to(self, topic: Topic, log: Log, command: Append, now_ms: int, created: bool) -> Outcome:
+        config = topic.config
+        encoded = command.records.encode(log.next_seq, max(now_ms, log.last_ts))
+        last_seq = encoded.first_seq + encoded.count - 1
+        floors = log.append(encoded, config)
+        ceiling = self._ceiling(log, last_seq) if config.durability is Durability.DISK else 0
+        fact = Appended(encoded, ceiling, floors, command.dedupe_key)
+        log.remember(fact)
+        reply = Written(
+            topic=topic.name,
+            partition=command.partition,
+            first_seq=encoded.first_seq,
+            last_seq=last_seq,
+            head_seq=log.head_seq,
+            created=created,
+        )
+        return Outcome(
+            reply,
+            facts_of(config, log, fact),
+            must_sync=config.durability is Durability.FSYNC,
+            log=log,
+            seq=last_seq,
+            durability=config.durability,
+        )
+
+    def _ceiling(self, log: Log, last_seq: int) -> int:
+        """Far enough ahead that writes between two syncs rarely reach it."""
+        reserve = min(max(CEILING_RESERVE_MIN, 2 * (last_seq - log.synced_seq)), CEILING_RESERVE_MAX)
+        if log.granted_ceiling - last_seq < reserve // 2:
+            log.granted_ceiling = last_seq + reserve
+        return log.granted_ceiling
+
+    def _check_room(self, name: str, config: TopicConfig, log: Log | None, records: Records) -> None:
+        size = records.payload_bytes
+        if self.bounds.total_bytes_max and self.totals.bytes + size > self.bounds.total_bytes_max:
+            raise Throttled(
+                f"all topics together may hold {self.bounds.total_bytes_max} bytes; delete records, or raise "
+                "TOPICS_MAX_TOTAL_BYTES",
+                limit="max_total_bytes",
+                max=self.bounds.total_bytes_max,
+            )
+        if config.discard is not Discard.REJECT:
+            return
+        caps = {"cap_records": config.cap_records, "cap_bytes": config.cap_bytes}
+        if 0 < config.cap_records < records.count or 0 < config.cap_bytes < size:
+            raise RecordTooLarge(
+                f'a write of {records.count} records and {size} bytes is larger than all that topic "{name}" may hold',
+                **caps,
+            )
+        count = records.count + (log.count if log else 0)
+        size += log.bytes if log else 0
+        if 0 < config.cap_records < count or 0 < config.cap_bytes < size:
+            raise TopicFull(
+                f'topic "{name}" is full; delete records, or raise its cap',
+                **caps,
+                head_seq=log.head_seq if log else 0,
+                earliest_seq=log.earliest_seq() if log else 1,
+            )
+
+    # ---- topics
+
+    def _check_topic_count(self) -> None:
+        if self.bounds.topics_max and len(self.topics) >= self.bounds.topics_max:
+            raise Throttled(
+                f"there are {len(self.topics)} topics, as many as TOPICS_MAX_TOPICS allows",
+                limit="max_topics",
+                max=self.bounds.topics_max,
+            )
+
+    def _create(self, name: str, config: TopicConfig, now_ms: int) -> tuple[Topic, StoredFact]:
+        fact = TopicCreated(name, self.next_epoch, self.next_log_id, config, now_ms)
+        return self._apply_created(fact), meta_fact(fact)
+
+    def _apply_created(self, fact: TopicCreated) -> Topic:
+        topic = Topic(fact.topic, fact.config, fact.epoch, fact.first_log_id, fact.created_ms)
+        self.topics.add(topic)
+        self.changed.add(topic.name)
+        for partition, log_id in enumerate(topic.log_ids()):
+            self.logs[log_id] = Log(log_id, topic.name, partition, topic.epoch, self.totals)
+        self.next_epoch = max(self.next_epoch, fact.epoch + 1)
+        self.next_log_id = max(self.next_log_id, topic.log_ids().stop)
+        return topic
+
+    def _configure(self, command: Configure, now_ms: int) -> Outcome:
+        check_topic(command.topic)
+        topic = self.topics.get(command.topic)
+        if topic is None:
+            config = configs.build(command.topic, command.fields)
+            self._check_topic_count()
+            topic, fact = self._create(command.topic, config, now_ms)
+            return Outcome(Configured(topic=topic.name, created=True, config=config), [fact], must_sync=True)
+        change = configs.merge if command.merge else configs.replace
+        config = change(topic.name, topic.config, command.fields)
+        if config == topic.config:
+            return Outcome(Configured(topic=topic.name, created=False, config=config))
+        facts = [meta_fact(TopicConfigured(topic.name, config))]
+        facts += self._change_config(topic, config, now_ms)
+        return Outcome(Configured(topic=topic.name, created=False, config=config), facts, must_sync=True)
+
+    def _change_config(self, topic: Topic, config: TopicConfig, now_ms: int) -> list[StoredFact]:
+        """Put a config in force; what the old TTL took stays gone, and the new caps act at once."""
+        before, topic.config = topic.config, config
+        self.changed.add(topic.name)
+        facts = []
+        for log_id in topic.log_ids():
+            log = self.logs[log_id]
+            floors = log.floors()
+            log.observe(before, now_ms)
+            log.evict(config)
+            log.observe(config, now_ms)
+            if config.durability is Durability.EPHEMERAL:
+                continue
+            if before.durability is Durability.EPHEMERAL and log.next_seq > 1:
+                facts.append(log_fact(log, HeadMoved(log.next_seq)))
+            if log.floors() != floors:
+                facts.append(log_fact(log, FloorsMoved.of(log.floors())))
+        return facts
+
+    def _drop(self, command: Drop, now_ms: int) -> Outcome:
+        topic = self.topics.get(command.topic)
+        if topic is None:
+            return Outcome(Dropped(topic=command.topic, deleted=False))
+        logs = [self.logs[log_id] for log_id in topic.log_ids()]
+        if command.if_empty:
+            for log in logs:
+                log.observe(topic.config, now_ms)
+            count = sum(log.count for log in logs)
+            if count:
+                raise TopicNotEmpty(f'topic "{topic.name}" holds {count} records', topic=topic.name, count=count)
+        self._apply_dropped(topic.name)
+        return Outcome(Dropped(topic=topic.name, deleted=True), [meta_fact(TopicDropped(topic.name))], must_sync=True)
+
+    def _apply_dropped(self, name: str) -> None:
+        topic = self.topics.remove(name)
+        self.changed.add(name)
+        for log_id in topic.log_ids():
+            self.forget(log_id)
+
+    def forget(self, log_id: int) -> None:
+        """A log is gone, with its topic or as a stage."""
+        log = self.logs.pop(log_id)
+        log.leave()
+        self.dropped_logs.append(log)
+
+    # ---- deletes
+
+    def _delete(self, command: Delete, now_ms: int) -> Outcome:
+        if command.before_seq is None and command.match is None:
+            raise InvalidRequest("a delete names before_seq, match, or both", expected="before_seq or match")
+        topic = self.topic(command.topic)
+        log = self.log(topic, command.partition)
+        log.observe(topic.config, now_ms)
+        bound = log.next_seq if command.before_seq is None else min(command.before_seq, log.next_seq)
+        match = command.match
+        fact = Deleted(bound) if match is None else Deleted(bound, match.text, match.prefix)
+        deleted, touched = log.apply_deleted(fact)
+        reply = model.Deleted(
+            topic=topic.name,
+            partition=command.partition,
+            deleted=deleted,
+            earliest_seq=log.earliest_seq(),
+            head_seq=log.head_seq,
+            count=log.count,
+            bytes=log.bytes,
+        )
+        outcome = Outcome(reply, log=log, durability=topic.config.durability)
+        if topic.config.durability is not Durability.EPHEMERAL and (deleted or touched):
+            outcome.facts = [log_fact(log, fact)]
+            outcome.must_sync = topic.config.durability is Durability.FSYNC
+        return outcome
+
+    # ---- stages
+
+    def _stage(self, command: Stage, now_ms: int) -> Outcome:
+        return batch.stage(self, command, now_ms)
+
+    def _abort(self, command: Abort) -> Outcome:
+        return batch.abort(self, command.stages)
+
+    # ---- replay
+
+    def replay_meta(self, body: Buffer) -> None:
+        self.apply_meta(parse_meta_fact(body))
+
+    def apply_meta(self, fact: MetaFact) -> None:
+        match fact:
+            case TopicCreated():
+                self._apply_created(fact)
+            case TopicConfigured():
+                topic = self.topics.get(fact.topic)
+                assert topic is not None
+                topic.config = fact.config
+                self.changed.add(fact.topic)
+            case TopicDropped():
+                self._apply_dropped(fact.topic)
+            case StageOpened() | StageDropped() | BatchDecided() | BatchFinished():
+                self.batches.apply(self, fact)
+            case _:
+                assert_never(fact)
+
+    def replay_log(self, log: Log, appended: bool, body: memoryview) -> None:
+        if appended:
+            log.apply_appended(Appended.parse(body))
+        else:
+            log.apply(parse_log_fact(body))
+
+
+def meta_fact(fact: MetaFact) -> StoredFact:
+    return StoredFact(META_LOG_ID, False, [encode(fact)])
+
+
+def log_fact(log: Log, fact: Deleted | FloorsMoved | HeadMoved) -> StoredFact:
+    return StoredFact(log.log_id, False, [encode(fact)])
+
+
+def facts_of(config: TopicConfig, log: Log, fact: Appended) -> list[StoredFact]:
+    """What is stored of an append: nothing when the class keeps it in memory only."""
+    return [] if config.durability is Durability.EPHEMERAL else [StoredFact(log.log_id, True, fact.buffers())]

@@ -1,0 +1,32 @@
+"""What deciding a command gives: facts to store, an answer, and when the answer may go out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from topics.core.block import Buffer
+from topics.core.log import Log
+from topics.model import Durability
+
+
+class StoredFact(NamedTuple):
+    log_id: int
+    appended: bool
+    """An `Appended` has a frame kind of its own."""
+    body: Sequence[Buffer]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The state has changed in memory already. `reply` goes out when `facts` are as safe as they have to be."""
+
+    reply: object
+    facts: list[StoredFact] = field(default_factory=list)
+    must_sync: bool = False
+    """All facts must be durable first (control facts always; data by its class)."""
+    log: Log | None = None
+    """The log that was written to; readers see it up to `seq` once the reply may go out."""
+    seq: int = 0
+    durability: Durability = Durability.DISK

@@ -1,0 +1,177 @@
+"""Planning a read: which records of a log a cursor gets, and what it must be told it missed.
+
+The order is fixed: the live floor (and with it the tombstone), TTL (already in the floor), deleted marks, a page of
+at most `limit` live records and `byte_budget` bytes, then the filters of the reader's own nodes and tags. What is
+skipped, for whatever reason, moves the cursor; a page may come back short or empty and still have moved.
+
+At most one tombstone a page: when a second gap would follow, the page ends before it and the next page begins there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from topics.core.block import Block
+from topics.core.log import SEQ_BASE, Hole, Log
+from topics.core.match import Match
+from topics.core.run import DEAD, Marks, Run
+from topics.core.tail import Tail
+from topics.model import Reason, Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Records of one block: from `start` to before `end`, or only `chosen` among them."""
+
+    block: Block
+    start: int
+    end: int
+    chosen: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    spans: list[Span]
+    tombstone: Tombstone | None
+    next_from_seq: int
+    scanned: int
+
+
+def plan_read(
+    log: Log,
+    visible_seq: int,
+    from_seq: int,
+    limit: int,
+    byte_budget: int,
+    nodes: Collection[bytes] = (),
+    match: Match | None = None,
+) -> ReadPlan:
+    """The caller has let the log `observe` the time."""
+    start, gap = _entry(log, from_seq)
+    tombstone = None
+    if gap is not None:
+        missed = max(0, gap.gap_to - gap.gap_from + 1)
+        earliest = log.earliest_seq()
+        tombstone = Tombstone(gap.gap_from, gap.gap_to, gap.reason, missed, earliest, visible_seq)
+    hole = next((hole for hole in log.holes if hole.gap_to >= start), None)
+    end_seq = visible_seq if hole is None else min(visible_seq, hole.gap_from - 1)
+    page = _Page(limit, byte_budget, nodes, match)
+    passed = page.take(log, start, end_seq)
+    next_from = max(passed, min(start - 1, visible_seq))
+    return ReadPlan(page.spans, tombstone, next_from if gap else max(next_from, from_seq), page.scanned)
+
+
+def _entry(log: Log, from_seq: int) -> tuple[int, Hole | None]:
+    """Where a cursor begins to read, and the gap it must be told of first."""
+    if from_seq > log.head_seq:
+        return max(SEQ_BASE, log.low), Hole(SEQ_BASE, log.head_seq, Reason.RECREATED)
+    if from_seq + 1 < log.evict_floor:
+        gap_to = log.earliest_seq() - 1
+        return gap_to + 1, Hole(from_seq + 1, gap_to, log.loss_reason(from_seq + 1))
+    start = max(from_seq + 1, log.low)
+    for hole in log.holes:
+        if hole.gap_from <= start <= hole.gap_to:
+            return hole.gap_to + 1, Hole(start, hole.gap_to, hole.reason)
+    return start, None
+
+
+class _Page:
+    """What one read has gathered, and how much room it has left."""
+
+    def __init__(self, limit: int, byte_budget: int, nodes: Collection[bytes], match: Match | None) -> None:
+        self.spans: list[Span] = []
+        self.scanned = 0
+        self._room = limit
+        self._bytes_left = byte_budget
+        self._nodes = frozenset(nodes)
+        self._match = match
+
+    def take(self, log: Log, start: int, end_seq: int) -> int:
+        """Gather from `start` to `end_seq`; the last seq examined, `end_seq` when nothing is left."""
+        seq = start
+        for run in log.parts_from(start):
+            if run.first_seq > end_seq:
+                break
+            seq = max(seq, run.first_seq)
+            while seq <= min(run.last_seq, end_seq):
+                if self._room <= 0 or self._bytes_left <= 0:
+                    return seq - 1
+                seq = self._take_block(run, seq, end_seq)
+        return end_seq
+
+    def _take_block(self, run: Run, seq: int, end_seq: int) -> int:
+        """Gather from the block at `seq`; the first seq not examined."""
+        if isinstance(run, Tail):
+            block, marks = run.block_of(seq, self._room if run.marks is None else run.count)
+        else:
+            block, marks = run.block_at(seq)
+        start = seq - block.first_seq
+        end = min(block.count, end_seq - block.first_seq + 1)
+        live, end = self._live(block, marks, start, end)
+        live, end = self._within_budget(block, live, start, end)
+        count = end - start if live is None else len(live)
+        self.scanned += end - start
+        self._room -= count
+        chosen = self._filter(block, live, start, end)
+        if chosen is None:
+            if end > start:
+                self.spans.append(Span(block, start, end))
+        elif len(chosen):
+            self.spans.append(Span(block, start, end, chosen))
+        return block.first_seq + end
+
+    def _live(
+        self, block: Block, marks: Marks | None, start: int, end: int
+    ) -> tuple[npt.NDArray[np.int64] | None, int]:
+        """The live positions (None: all from `start` to `end`), as many as there is room for."""
+        if marks is None:
+            return None, min(end, start + self._room)
+        live = np.flatnonzero(np.frombuffer(marks, np.uint8)[start:end] != DEAD) + start
+        if len(live) > self._room:
+            live = live[: self._room]
+            end = int(live[-1]) + 1
+        return live, end
+
+    def _within_budget(
+        self, block: Block, live: npt.NDArray[np.int64] | None, start: int, end: int
+    ) -> tuple[npt.NDArray[np.int64] | None, int]:
+        """Cut off where the byte budget is reached; the first record of a page always fits."""
+        if end <= start:
+            return live, end
+        text_bytes = int(block.ends[end - 1]) - block.start(start)
+        if text_bytes <= self._bytes_left:
+            self._bytes_left -= text_bytes
+            return live, end
+        sizes = block.sizes[start:end] if live is None else block.sizes[live]
+        totals = np.cumsum(sizes, dtype=np.uint64)
+        fitting = int(np.searchsorted(totals, self._bytes_left, side="right"))
+        fitting = max(fitting, 0 if self.spans else 1)
+        if fitting < len(totals):
+            self._bytes_left = 0
+            if live is None:
+                return None, start + fitting
+            live = live[:fitting]
+            return live, int(live[-1]) + 1 if len(live) else start
+        self._bytes_left -= int(totals[-1]) if len(totals) else 0
+        return live, end
+
+    def _filter(
+        self, block: Block, live: npt.NDArray[np.int64] | None, start: int, end: int
+    ) -> npt.NDArray[np.int64] | None:
+        """The positions the reader wants among the live ones; None for all from `start` to `end`."""
+        chosen = live
+        if self._nodes and block.node_ids is not None:
+            own = [at + 1 for at, name in enumerate(block.node_names) if name in self._nodes]
+            if own:
+                chosen = np.arange(start, end) if chosen is None else chosen
+                ids = block.node_ids[chosen]
+                chosen = chosen[ids != own[0]] if len(own) == 1 else chosen[~np.isin(ids, own)]
+        if self._match is not None:
+            wanted = self._match
+            chosen = np.arange(start, end) if chosen is None else chosen
+            chosen = np.array([at for at in chosen.tolist() if wanted.matches(block.tag(at))], np.int64)
+        return chosen

@@ -1,0 +1,297 @@
+"""The engine: where commands, the log and the clock meet. No thread and no event loop of its own.
+
+A host drives it: it submits commands, flushes once a turn, passes on what the commit log reports, runs checkpoints
+when they are due, and calls `tick` at `next_deadline_ms`. The asyncio host is `host.py`; tests and the simulator
+drive it by hand, with the same calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from topics.clock import Clock
+from topics.core import priority
+from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.cut import PLAIN, Shape, cut
+from topics.core.log import Log
+from topics.core.machine import Machine
+from topics.core.match import Match
+from topics.core.outcome import Outcome
+from topics.core.read import plan_read
+from topics.core.registry import META_LOG_ID, Topic
+from topics.core.run import seq_range
+from topics.engine.checkpoint import Checkpointer, Job
+from topics.engine.publishing import Publishing
+from topics.engine.report import RecoveryReport
+from topics.engine.ticket import Ticket
+from topics.engine.turn import Turn
+from topics.errors import InvalidRequest, ShuttingDown, Throttled, TopicsError
+from topics.model import Page, TopicState
+from topics.storage.commitlog import CommitLog
+from topics.storage.store import Store
+
+BYTE_BUDGET_DEFAULT = 1 << 20
+BYTE_BUDGET_MAX = 8 << 20
+LIMIT_DEFAULT = 256
+DIRTY_FACTOR = 4
+FACT_BYTES = 1024
+"""What a fact without payload may take in the commit log, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    limit_max: int = 1000
+    checkpoint_ms: int = 60_000
+    dirty_bytes_max: int = 64 << 20
+    """Bytes written since the last checkpoint that make one due; at `DIRTY_FACTOR` times as many, writes wait."""
+
+
+class Engine:
+    def __init__(
+        self,
+        store: Store,
+        machine: Machine,
+        checkpointer: Checkpointer,
+        turn: Turn,
+        clock: Clock,
+        limits: EngineLimits,
+        report: RecoveryReport,
+        now_ms: int,
+    ) -> None:
+        self.store = store
+        self.machine = machine
+        self.checkpointer = checkpointer
+        self.turn = turn
+        self.limits = limits
+        self.report = report
+        self.checkpoint_error: Exception | None = None
+        """Why the last checkpoint failed; None when it did not."""
+        self.on_visible: Callable[[Log], None] = lambda log: None
+        self._clock = clock
+        self._now_ms = now_ms
+        self._publishing = Publishing(machine, turn, self.now_ms, self.checkpointer.dirty.add)
+        self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
+        self._dirty_bytes = 0
+        self._closing = False
+
+    @property
+    def wal(self) -> CommitLog:
+        return self.turn.commit_log
+
+    def now_ms(self) -> int:
+        """The wall clock, never going back."""
+        self._now_ms = max(self._now_ms, self._clock.now_ms())
+        return self._now_ms
+
+    # ---- commands
+
+    def submit(self, command: Command) -> Ticket:
+        """Decide a command now; its ticket is done when the answer may go out. Raises when it is refused."""
+        if self._closing:
+            raise ShuttingDown("the engine is closing")
+        self._check_shards(command)
+        if isinstance(command, Publish):
+            return self._publishing.begin(command)
+        return self.add(self.machine.step(command, self.now_ms()))
+
+    def add(self, outcome: Outcome) -> Ticket:
+        dirty = self.checkpointer.dirty
+        for fact in outcome.facts:
+            dirty.add(fact.log_id)
+            self._dirty_bytes += len(fact.body[-1])
+        if outcome.log is not None:
+            dirty.add(outcome.log.log_id)
+        return self.turn.add(outcome)
+
+    def _check_shards(self, command: Command) -> None:
+        """A command is refused before it changes anything when a log it writes to has stopped or is too far behind."""
+        match command:
+            case Append() | Delete() | Stage():
+                if self._dirty_bytes > DIRTY_FACTOR * self.limits.dirty_bytes_max:
+                    raise Throttled(
+                        "writes are ahead of the checkpoint that makes room for them; try again",
+                        limit="dirty_bytes",
+                        retry_after_ms=100,
+                    )
+                size = FACT_BYTES if isinstance(command, Delete) else command.records.payload_bytes
+                topic = self.machine.topics.get(command.topic)
+                if topic is None or isinstance(command, Stage):
+                    self.turn.check(META_LOG_ID, size)
+                if topic is not None:
+                    self.turn.check(topic.first_log_id + command.partition, size)
+            case Configure() | Drop() | Publish() | Abort():
+                self.turn.check(META_LOG_ID, FACT_BYTES)
+
+    def flush(self) -> None:
+        self.turn.flush()
+
+    # ---- reads
+
+    def read(
+        self,
+        topic_name: str,
+        from_seq: int = 0,
+        *,
+        partition: int = 0,
+        limit: int = LIMIT_DEFAULT,
+        byte_budget: int = BYTE_BUDGET_DEFAULT,
+        nodes: Sequence[str] = (),
+        match: Match | None = None,
+        shape: Shape = PLAIN,
+        touch: bool = True,
+    ) -> Page:
+        """A page of records behind a cursor, wire-ready. Limits above the allowed are clamped, 0 is the default."""
+        if from_seq < 0:
+            raise InvalidRequest("from_seq must be 0 or more", field="from_seq", expected="a whole number from 0")
+        topic, log = self._look(topic_name, partition, touch)
+        plan = plan_read(
+            log,
+            log.visible_seq,
+            from_seq,
+            min(limit or LIMIT_DEFAULT, self.limits.limit_max),
+            min(byte_budget or BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX),
+            [node.encode() for node in nodes] if topic.config.dedupe_node else (),
+            match,
+        )
+        spans = plan.spans
+        return Page(
+            topic=topic.name,
+            partition=partition,
+            body=cut(spans, shape),
+            count=sum(span.end - span.start if span.chosen is None else len(span.chosen) for span in spans),
+            next_from_seq=plan.next_from_seq,
+            head_seq=log.visible_seq,
+            earliest_seq=log.earliest_seq(),
+            tombstone=plan.tombstone,
+            scanned=plan.scanned,
+        )
+
+    def state(self, topic_name: str, partition: int = 0, touch: bool = True) -> TopicState:
+        topic, log = self._look(topic_name, partition, touch)
+        return self.state_of(topic, log)
+
+    def state_of(self, topic: Topic, log: Log) -> TopicState:
+        stopped = self.turn.stopped(log.log_id)
+        return TopicState(
+            topic=topic.name,
+            partition=log.partition,
+            partitions=topic.config.partitions,
+            epoch=topic.epoch,
+            head_seq=log.visible_seq,
+            earliest_seq=log.earliest_seq(),
+            evict_floor=log.evict_floor,
+            count=log.count,
+            bytes=log.bytes,
+            config=topic.config,
+            effective_priority=priority.effective(
+                topic.config.priority, topic.config.auto_priority, self._now_ms, topic.last_read_ts
+            ),
+            last_write_ts=log.last_write_ts,
+            last_read_ts=topic.last_read_ts,
+            stopped=None if stopped is None else str(stopped),
+        )
+
+    def topics(self, prefix: str = "", after: str = "", limit: int = 100) -> list[TopicState]:
+        """Topics in order of their names, behind `after`: the state of each one's first partition."""
+        found = self.machine.topics.page(after, prefix, limit)
+        return [self.state(topic.name, touch=False) for topic in found]
+
+    def _look(self, topic_name: str, partition: int, touch: bool) -> tuple[Topic, Log]:
+        topic = self.machine.topic(topic_name)
+        log = self.machine.log(topic, partition)
+        now_ms = self.now_ms()
+        log.observe(topic.config, now_ms)
+        if log.released:
+            self.checkpointer.dirty.add(log.log_id)
+        if touch:
+            topic.last_read_ts = now_ms
+        return topic, log
+
+    # ---- the commit log's listener
+
+    def written(self, shard: int, group: int) -> None:
+        self.turn.written(shard, group)
+
+    def synced(self, shard: int, group: int) -> None:
+        self.turn.synced(shard, group)
+
+    def failed(self, shard: int, error: OSError | TopicsError) -> None:
+        self.turn.failed(shard, error)
+
+    # ---- time
+
+    def tick(self) -> None:
+        """What is due by now: stages that nobody published, answers that nobody asks for again."""
+        now_ms = self.now_ms()
+        due = self.machine.batches.due(now_ms)
+        if due and self.turn.stopped(META_LOG_ID) is None:
+            self.submit(Abort(tuple(due)))
+        self.machine.batches.forget_before(now_ms)
+
+    def resume(self) -> None:
+        """After a recovery: finish the batches that were decided and not finished."""
+        self._publishing.resume()
+
+    # ---- checkpoints
+
+    def checkpoint_due(self) -> bool:
+        if not self.checkpointer.dirty or not self.checkpoint_possible():
+            return False
+        return self._dirty_bytes >= self.limits.dirty_bytes_max or self.now_ms() >= self._next_checkpoint_ms
+
+    def begin_checkpoint(self, erase: set[int] | None = None) -> Iterator[Job]:
+        """The slices of a capture; the last job it yields is for `Checkpointer.write`."""
+        self._next_checkpoint_ms = self.now_ms() + self.limits.checkpoint_ms
+        self._dirty_bytes = 0
+        return self.checkpointer.capture(self.now_ms(), erase)
+
+    def end_checkpoint(
+        self, job: Job, error: Exception | None, trimmed: Callable[[Exception | None], None] = lambda error: None
+    ) -> None:
+        """Put what was written in place; `trimmed` is called when the WAL has dropped what it need not hold."""
+        self.checkpoint_error = error
+        if error is not None:
+            self.checkpointer.failed(job, error)
+            return
+        covered = self.checkpointer.install(job)
+        self.wal.trim(covered, job.snapshot_no, job.erase, trimmed)
+
+    def checkpoint_possible(self) -> bool:
+        """Whether a snapshot may be taken: not of a log that has stopped, whose memory is ahead of what was acked."""
+        return all(self.turn.stopped(shard) is None for shard in range(self.wal.shards))
+
+    def checkpoint(self, erase: set[int] | None = None) -> None:
+        """A whole checkpoint on the calling thread."""
+        *_, job = self.begin_checkpoint(erase)
+        try:
+            self.checkpointer.write(job)
+        except Exception as error:
+            self.end_checkpoint(job, error)
+            raise
+        self.end_checkpoint(job, None)
+
+    def erasable(self, topic_name: str, partition: int) -> set[int]:
+        """The segments that may hold bytes of deleted records of a log; marks are set for all that is below its floor."""
+        log = self.machine.log(self.machine.topic(topic_name), partition)
+        for run in log.parts():
+            below = min(log.low, run.last_seq + 1)
+            if run.first_seq < below:
+                run.mark(seq_range(run.first_seq, below))
+        return {
+            segment.number
+            for segment in self.store.open_segments()
+            if any(section.log_id == log.log_id for section in segment.sections)
+        }
+
+    # ---- the end
+
+    def stop(self) -> None:
+        """Take no more commands. The host flushes, checkpoints, and then closes."""
+        self._closing = True
+
+    def close(self) -> None:
+        try:
+            self.wal.close()
+        finally:
+            self.store.close()

@@ -1,0 +1,186 @@
+"""The engine on an asyncio loop: one flush a turn, the WAL's reports on the loop, checkpoints beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from topics.core.commands import Command, Delete
+from topics.core.log import Log
+from topics.engine.engine import Engine
+from topics.engine.ticket import Ticket
+from topics.errors import Throttled
+from topics.model import Deleted
+
+TICK_SECONDS = 0.05
+CAPTURE_SLICE = 64
+"""Logs captured before the loop gets a turn."""
+THROTTLE_SECONDS_MAX = 30.0
+
+Opener = Callable[[Callable[[Callable[[], None]], None]], Engine]
+
+
+class Host:
+    """Made by `open`, on the running loop."""
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        self.engine = engine
+        self._loop = loop
+        self._worker = ThreadPoolExecutor(1, "checkpoint")
+        self._checkpointing = asyncio.Lock()
+        self._flush_wanted = False
+        self._waiters: dict[int, list[asyncio.Future[None]]] = {}
+        engine.turn.wanted = self._want_flush
+        engine.on_visible = self._wake
+        self._ticker = loop.create_task(self._tick())
+
+    @classmethod
+    async def open(cls, opener: Opener) -> Host:
+        """Recover on a thread, so that the loop can say how far it is, then take over."""
+        loop = asyncio.get_running_loop()
+
+        def post(report: Callable[[], None]) -> None:
+            # A report that comes after the loop was closed has nobody to go to.
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(report)
+
+        engine = await loop.run_in_executor(None, opener, post)
+        return cls(engine, loop)
+
+    # ---- commands
+
+    async def submit(self, command: Command) -> object:
+        """Decide a command and wait for its answer."""
+        ticket = self.engine.submit(command)
+        return ticket.result() if ticket.done else await self.answer(ticket)
+
+    async def submit_patiently(self, command: Command) -> object:
+        """The same, waiting instead of failing when the disk is behind."""
+        deadline = self._loop.time() + THROTTLE_SECONDS_MAX
+        while True:
+            try:
+                return await self.submit(command)
+            except Throttled as error:
+                retry_ms = error.detail.get("retry_after_ms")
+                if retry_ms is None or self._loop.time() > deadline:
+                    raise
+                self._start_checkpoint_if_due()
+                await asyncio.sleep(retry_ms / 1000)
+
+    def answer(self, ticket: Ticket) -> asyncio.Future[object]:
+        future: asyncio.Future[object] = self._loop.create_future()
+
+        def done(ticket: Ticket) -> None:
+            if future.done():
+                return
+            if ticket.error is not None:
+                future.set_exception(ticket.error)
+            else:
+                future.set_result(ticket.result())
+
+        ticket.on_done(done)
+        return future
+
+    async def erase(self, command: Delete) -> Deleted:
+        """Delete, and return when the bytes are gone from disk as well."""
+        reply = await self.submit(command)
+        assert isinstance(reply, Deleted)
+        async with self._checkpointing:
+            await self._checkpoint(self.engine.erasable(command.topic, command.partition))
+        return msgspec.structs.replace(reply, erased=True)
+
+    def _want_flush(self) -> None:
+        if not self._flush_wanted:
+            self._flush_wanted = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_wanted = False
+        self.engine.flush()
+
+    # ---- readers
+
+    async def wait_visible(self, log: Log, above_seq: int, timeout_s: float) -> bool:
+        """Wait until readers see a record above `above_seq`; False when the time is over."""
+        deadline = self._loop.time() + timeout_s
+        while log.visible_seq <= above_seq:
+            future = self._loop.create_future()
+            self._waiters.setdefault(log.log_id, []).append(future)
+            try:
+                await asyncio.wait_for(future, max(0.0, deadline - self._loop.time()))
+            except TimeoutError:
+                return log.visible_seq > above_seq
+            finally:
+                waiting = self._waiters.get(log.log_id)
+                if waiting is not None and future in waiting:
+                    waiting.remove(future)
+        return True
+
+    def _wake(self, log: Log) -> None:
+        for future in self._waiters.pop(log.log_id, ()):
+            if not future.done():
+                future.set_result(None)
+
+    # ---- time
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.engine.tick()
+            self._start_checkpoint_if_due()
+
+    def _start_checkpoint_if_due(self) -> None:
+        if self.engine.checkpoint_due() and not self._checkpointing.locked():
+            self._background = self._loop.create_task(self._checkpoint_in_background())
+
+    async def _checkpoint_in_background(self) -> None:
+        async with self._checkpointing:
+            try:
+                await self._checkpoint(None)
+            except Exception:
+                # Kept in `engine.checkpoint_error` for state and metrics; the WAL keeps everything until one succeeds.
+                return
+
+    async def checkpoint(self) -> None:
+        async with self._checkpointing:
+            await self._checkpoint(None)
+
+    async def _checkpoint(self, erase: set[int] | None) -> None:
+        engine = self.engine
+        capture = engine.begin_checkpoint(erase)
+        job = next(capture)
+        for count, job in enumerate(capture):  # noqa: B007  the last one counts
+            if count % CAPTURE_SLICE == CAPTURE_SLICE - 1:
+                await asyncio.sleep(0)
+        try:
+            await self._loop.run_in_executor(self._worker, engine.checkpointer.write, job)
+        except Exception as error:
+            engine.end_checkpoint(job, error)
+            raise
+        trimmed: asyncio.Future[None] = self._loop.create_future()
+
+        def done(error: Exception | None) -> None:
+            if error is not None:
+                trimmed.set_exception(error)
+            else:
+                trimmed.set_result(None)
+
+        engine.end_checkpoint(job, None, done)
+        await trimmed
+
+    # ---- the end
+
+    async def close(self) -> None:
+        """Finish what was submitted, store everything, let go of the directory."""
+        self.engine.stop()
+        self._ticker.cancel()
+        self.engine.flush()
+        try:
+            if self.engine.checkpointer.dirty and self.engine.checkpoint_possible():
+                await self.checkpoint()
+        finally:
+            self._worker.shutdown()
+            await self._loop.run_in_executor(None, self.engine.close)

@@ -1,0 +1,170 @@
+"""What a snapshot holds: images of the state, keyed so that only what changed is written again.
+
+    m            the meta log: its position, and the next free numbers
+    t/<name>     a topic
+    l/<log id>   a log: its numbers, and the segments that hold its records
+    d/<log id>/<n>   dedupe entries recorded between two checkpoints
+    s/<stage>    an open stage
+    b/<epoch>/<producer>   a batch that is being published, or the answer of one that was
+
+An image names the position of its log that it covers; recovery replays what comes after. To change an image: only
+add fields with a default at the end.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from topics.core.batch import Batch, OpenStage
+from topics.core.log import Hole, Log
+from topics.core.registry import Topic
+from topics.model import Published, Reason, TopicConfig
+
+META_KEY = b"m"
+
+
+class MetaImage(msgspec.Struct, frozen=True):
+    position: int
+    next_log_id: int
+    next_epoch: int
+    next_segment: int
+    now_ms: int
+    """The time as this process last saw it; a later one never goes below."""
+
+
+class TopicImage(msgspec.Struct, frozen=True):
+    name: str
+    epoch: int
+    first_log_id: int
+    created_ms: int
+    config: TopicConfig
+
+
+class RunImage(msgspec.Struct, frozen=True, array_like=True):
+    segment: int
+    section: int
+    live_count: int
+    live_bytes: int
+
+
+class HoleImage(msgspec.Struct, frozen=True, array_like=True):
+    gap_from: int
+    gap_to: int
+    reason: Reason
+
+
+class LogImage(msgspec.Struct, frozen=True):
+    position: int
+    next_seq: int
+    low: int
+    evict_floor: int
+    lost: dict[Reason, int]
+    holes: list[HoleImage]
+    last_ts: int
+    last_write_ts: int | None
+    granted_ceiling: int
+    runs: list[RunImage]
+    published: dict[int, tuple[int, int]]
+    stored_upto: int
+    """Seqs above this were in memory only (an ephemeral log)."""
+    chunks: list[int]
+    """Numbers of the dedupe chunks that count."""
+
+
+class StageImage(msgspec.Struct, frozen=True):
+    stage: str
+    log_id: int
+    topic: str
+    partition: int
+    expires_ms: int
+    decided: bool
+
+
+class BatchImage(msgspec.Struct, frozen=True):
+    producer_id: str
+    epoch: int
+    stages: list[str]
+    decided_ms: int
+    answer: Published | None
+
+
+def topic_key(name: str) -> bytes:
+    return b"t/" + name.encode()
+
+
+def log_key(log_id: int) -> bytes:
+    return b"l/%d" % log_id
+
+
+def chunk_key(log_id: int, number: int) -> bytes:
+    return b"d/%d/%d" % (log_id, number)
+
+
+def stage_key(stage: str) -> bytes:
+    return b"s/" + stage.encode()
+
+
+def batch_key(producer_id: str, epoch: int) -> bytes:
+    return b"b/%d/%b" % (epoch, producer_id.encode())
+
+
+def topic_image(topic: Topic) -> TopicImage:
+    return TopicImage(topic.name, topic.epoch, topic.first_log_id, topic.created_ms, topic.config)
+
+
+def log_image(log: Log, position: int, stored_upto: int, chunks: list[int]) -> LogImage:
+    """The image without its runs, which get their places later."""
+    return LogImage(
+        position,
+        log.next_seq,
+        log.low,
+        log.evict_floor,
+        dict(log.lost),
+        [HoleImage(hole.gap_from, hole.gap_to, hole.reason) for hole in log.holes],
+        log.last_ts,
+        log.last_write_ts,
+        log.granted_ceiling,
+        [],
+        dict(log.published),
+        stored_upto,
+        chunks,
+    )
+
+
+def with_runs(image: LogImage, runs: list[RunImage]) -> LogImage:
+    return msgspec.structs.replace(image, runs=runs)
+
+
+def restore_log(log: Log, image: LogImage) -> None:
+    """Put an image's numbers into a fresh log; the runs are the caller's."""
+    log.next_seq = image.next_seq
+    log.low = image.low
+    log.evict_floor = image.evict_floor
+    log.lost = dict(image.lost)
+    log.holes = [Hole(hole.gap_from, hole.gap_to, hole.reason) for hole in image.holes]
+    log.last_ts = image.last_ts
+    log.last_write_ts = image.last_write_ts
+    log.granted_ceiling = image.granted_ceiling
+    log.published = dict(image.published)
+    if image.stored_upto < log.head_seq:
+        log.add_hole(max(image.stored_upto + 1, log.low), log.head_seq, Reason.RESTART)
+
+
+def stage_image(stage: OpenStage) -> StageImage:
+    return StageImage(stage.stage, stage.log.log_id, stage.topic, stage.partition, stage.expires_ms, stage.decided)
+
+
+def batch_image(batch: Batch) -> BatchImage:
+    return BatchImage(batch.producer_id, batch.epoch, batch.stages, batch.decided_ms, batch.answer)
+
+
+def restore_batch(image: BatchImage) -> Batch:
+    return Batch(image.producer_id, image.epoch, image.stages, image.decided_ms, image.answer)
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_meta = msgspec.msgpack.Decoder(MetaImage).decode
+decode_topic = msgspec.msgpack.Decoder(TopicImage).decode
+decode_log = msgspec.msgpack.Decoder(LogImage).decode
+decode_stage = msgspec.msgpack.Decoder(StageImage).decode
+decode_batch = msgspec.msgpack.Decoder(BatchImage).decode

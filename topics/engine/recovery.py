@@ -1,0 +1,260 @@
+"""Opening a data directory: the snapshot, then what the WAL has behind it, through the same `apply` as ever.
+
+The outcome does not depend on how often a recovery was interrupted: nothing is changed on disk before the WAL's new
+files are begun, and what is concluded from a power loss is stored as facts before anything is acked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from topics.clock import Clock
+from topics.core import facts
+from topics.core.batch import OpenStage
+from topics.core.log import Log
+from topics.core.machine import Bounds, Machine
+from topics.core.outcome import Outcome, StoredFact
+from topics.core.registry import META_LOG_ID, Topic
+from topics.engine import images
+from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer, SegmentLimits
+from topics.engine.engine import Engine, EngineLimits
+from topics.engine.images import LogImage, MetaImage
+from topics.engine.report import RecoveryReport
+from topics.engine.turn import Turn
+from topics.errors import Damaged
+from topics.model import Reason
+from topics.storage.commitlog import Covered
+from topics.storage.committer import Post
+from topics.storage.frame import Kind
+from topics.storage.fs import FileSystem
+from topics.storage.store import Store
+from topics.storage.wal import WalSettings
+from topics.storage.walrecovery import LastStop, WalRecovery
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How an engine is opened; see `settings.py` for what an operator sets of it."""
+
+    bounds: Bounds = field(default_factory=Bounds)
+    limits: EngineLimits = field(default_factory=EngineLimits)
+    segments: SegmentLimits = field(default_factory=SegmentLimits)
+    wal: WalSettings = field(default_factory=WalSettings)
+    hot_bytes: int = 256 << 20
+    cold_dir: str | None = None
+    salvage: bool = False
+    """Go on past damage and report it, instead of refusing to open."""
+
+
+Progress = Callable[[float], None]
+PROGRESS_EVERY_FACTS = 10_000
+
+
+def recover(
+    fs: FileSystem,
+    directory: str,
+    clock: Clock,
+    salt_source: Callable[[], int],
+    options: Options,
+    post: Post | None,
+    on_progress: Progress = lambda done: None,
+) -> Engine:
+    """An engine on a directory. With `post` the WAL has threads; without, the caller runs `engine.wal.work`."""
+    store = Store(fs, directory, clock, salt_source, options.hot_bytes, options.cold_dir)
+    try:
+        return _Recovery(store, options, on_progress).run(post)
+    except BaseException:
+        store.close()
+        raise
+
+
+class _Recovery:
+    def __init__(self, store: Store, options: Options, on_progress: Progress) -> None:
+        self._store = store
+        self._options = options
+        self._on_progress = on_progress
+        self._machine = Machine(options.bounds)
+        self._positions: dict[int, int] = {}
+        self._checkpointer = Checkpointer(store, self._machine, self._positions, options.segments)
+        self._report = RecoveryReport()
+        self._now_ms = store.clock.now_ms()
+
+    def run(self, post: Post | None) -> Engine:
+        self._load_snapshot()
+        recovery = self._replay()
+        # A mark may have reached a segment and its snapshot not: then the counts are those of the marks.
+        for log in self._machine.logs.values():
+            log.recount()
+        self._forget_published()
+        turn = Turn(self._positions, lambda log: engine.on_visible(log), self._options.wal.queue_bytes_max)
+        engine = Engine(
+            self._store,
+            self._machine,
+            self._checkpointer,
+            turn,
+            self._store.clock,
+            self._options.limits,
+            self._report,
+            self._now_ms,
+        )
+        if self._options.salvage:
+            self._snapshot_everything()
+        covered = Covered(dict(self._checkpointer.covered), self._machine.next_log_id)
+        wal = recovery.start(engine, covered, self._store.snapshots.number, post)
+        turn.attach(wal)
+        self._show_everything()
+        if recovery.last_stop is LastStop.POWER_LOST:
+            self._skip_seqs(engine)
+        self._report.notes += [f"removed {path}" for path in self._store.sweep()]
+        engine.resume()
+        engine.flush()
+        return engine
+
+    # ---- the snapshot
+
+    def _load_snapshot(self) -> None:
+        snapshots = self._store.snapshots
+        if self._options.salvage:
+            state, damages = snapshots.salvage()
+            self._report.losses += [str(damage) for damage in damages]
+        else:
+            state = snapshots.load()
+        self._report.snapshot_no = snapshots.number
+        if not snapshots.number and self._store.tiers.numbers() and not self._store.fs.list(self._store.wal_dir):
+            message = f"{self._store.segment_dir} holds segments, but there is no snapshot and no WAL beside them"
+            raise Damaged(message, file=self._store.segment_dir)
+        if images.META_KEY in state:
+            self._restore_meta(images.decode_meta(state[images.META_KEY]))
+        logs = {int(key[2:]): images.decode_log(value) for key, value in state.items() if key.startswith(b"l/")}
+        for key, value in state.items():
+            if key.startswith(b"t/"):
+                self._restore_topic(images.decode_topic(value), logs, state)
+            elif key.startswith(b"s/"):
+                self._restore_stage(images.decode_stage(value), logs, state)
+        for key, value in sorted(state.items()):
+            if key.startswith(b"b/"):
+                self._machine.batches.restore(images.restore_batch(images.decode_batch(value)))
+        self._machine.changed = set()
+        self._machine.batches.changed_stages = set()
+        self._machine.batches.changed_batches = set()
+
+    def _restore_meta(self, meta: MetaImage) -> None:
+        self._machine.next_log_id = meta.next_log_id
+        self._machine.next_epoch = meta.next_epoch
+        self._store.next_segment = max(self._store.next_segment, meta.next_segment)
+        self._now_ms = max(self._now_ms, meta.now_ms)
+        self._positions[META_LOG_ID] = self._checkpointer.covered[META_LOG_ID] = meta.position
+
+    def _restore_topic(self, image: images.TopicImage, logs: dict[int, LogImage], state: dict[bytes, bytes]) -> None:
+        topic = Topic(image.name, image.config, image.epoch, image.first_log_id, image.created_ms)
+        self._machine.topics.add(topic)
+        for partition, log_id in enumerate(topic.log_ids()):
+            log = Log(log_id, topic.name, partition, topic.epoch, self._machine.totals)
+            self._restore_log(log, logs, state, topic.config.idempotency_window_ms)
+
+    def _restore_stage(self, image: images.StageImage, logs: dict[int, LogImage], state: dict[bytes, bytes]) -> None:
+        log = Log(image.log_id, image.topic, image.partition, 0, self._machine.totals)
+        self._restore_log(log, logs, state, 0)
+        self._machine.batches.stages[image.stage] = OpenStage(
+            image.stage, log, image.topic, image.partition, image.expires_ms, image.decided
+        )
+
+    def _restore_log(self, log: Log, logs: dict[int, LogImage], state: dict[bytes, bytes], window_ms: int) -> None:
+        self._machine.logs[log.log_id] = log
+        image = logs.get(log.log_id)
+        self._checkpointer.covered[log.log_id] = image.position if image is not None else 0
+        if image is None:
+            return
+        self._positions[log.log_id] = image.position
+        images.restore_log(log, image)
+        for run in image.runs:
+            try:
+                log.runs.append(self._store.run(run.segment, run.section))
+            except Damaged as damage:
+                if not self._options.salvage:
+                    raise
+                self._report.losses.append(str(damage))
+        heads = {}
+        for number in image.chunks:
+            chunk = state.get(images.chunk_key(log.log_id, number))
+            if chunk is not None:
+                heads[number] = chunk[:CHUNK_HEAD_BYTES]
+                log.dedupe.load_chunk(chunk, self._now_ms, window_ms)
+        self._checkpointer.restore_chunks(log.log_id, heads)
+
+    # ---- the WAL
+
+    def _replay(self) -> WalRecovery:
+        store, machine = self._store, self._machine
+        covered = Covered(dict(self._checkpointer.covered), machine.next_log_id)
+        recovery = WalRecovery(
+            store.fs,
+            store.wal_dir,
+            self._options.wal,
+            store.clock,
+            store.salt_source,
+            covered,
+            store.snapshots.number,
+            self._options.salvage,
+        )
+        highest = 0
+        logs, positions, dirty = machine.logs, self._positions, self._checkpointer.dirty
+        for log_id, position, kind, body in recovery.replay():
+            self._report.facts += 1
+            if not self._report.facts % PROGRESS_EVERY_FACTS:
+                done, total = recovery.progress
+                self._on_progress(done / total if total else 1.0)
+            if log_id == META_LOG_ID:
+                machine.replay_meta(body)
+            elif (log := logs.get(log_id)) is not None:
+                machine.replay_log(log, kind == Kind.APPENDED, body)
+            else:
+                self._report.orphans += 1
+                highest = max(highest, log_id)
+                continue
+            positions[log_id] = position
+            dirty.add(log_id)
+        # Ids are never used twice, also those of logs whose creation was lost.
+        machine.next_log_id = max(machine.next_log_id, highest + 1)
+        for log_id in logs:
+            self._checkpointer.covered.setdefault(log_id, 0)
+        self._report.last_stop = recovery.last_stop.value
+        self._report.notes += [f"{torn}" for torn in recovery.torn]
+        self._report.losses += [loss.message for loss in recovery.losses]
+        self._on_progress(1.0)
+        return recovery
+
+    def _forget_published(self) -> None:
+        """The meta log is replayed before most others, so a batch may have been finished before its parts came."""
+        open_logs = {stage.log.log_id for stage in self._machine.batches.stages.values()}
+        for log in self._machine.logs.values():
+            log.published = {stage: part for stage, part in log.published.items() if stage in open_logs}
+
+    def _show_everything(self) -> None:
+        """What was recovered is durable by now: the WAL's old files were synced when its new ones began."""
+        for log in self._machine.logs.values():
+            log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq
+            log.durable_ceiling = log.granted_ceiling
+            self._now_ms = max(self._now_ms, log.last_ts)
+
+    def _skip_seqs(self, engine: Engine) -> None:
+        """After a power loss: no seq that may have been acked is assigned again, and readers are told of the range."""
+        outcome = Outcome(None, must_sync=True)
+        for log in self._machine.logs.values():
+            if log.granted_ceiling > log.head_seq:
+                fact = facts.SeqsSkipped(log.next_seq, log.granted_ceiling, Reason.RESTART)
+                log.apply(fact)
+                log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq
+                outcome.facts.append(StoredFact(log.log_id, False, [facts.encode(fact)]))
+        if outcome.facts:
+            engine.add(outcome)
+
+    def _snapshot_everything(self) -> None:
+        """After a salvage: store what was saved anew, so that the damaged files are not needed any more."""
+        machine = self._machine
+        self._checkpointer.dirty.update(machine.logs)
+        machine.changed.update(topic.name for topic in machine.topics)
+        *_, job = self._checkpointer.capture(self._now_ms)
+        self._checkpointer.write(job)
+        self._checkpointer.install(job)

@@ -1,0 +1,213 @@
+"""From outcomes to the commit log, and from its progress back to tickets and readers.
+
+All commands of one turn of the loop become one group a shard. The group's progress decides everything after that:
+
+    written   memory and disk records become visible; tickets that need no sync are answered
+    synced    fsync records become visible; the other tickets are answered; ceilings become durable
+    failed    every waiting ticket fails, and the shard takes no more
+
+An answer goes out when each shard that got one of its facts has got far enough. A disk-class write is answered at
+`written` only while its seq is below the log's durable ceiling, so that no acked seq can ever be assigned again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from topics.core.log import Log
+from topics.core.outcome import Outcome
+from topics.engine.ticket import Ticket
+from topics.errors import LogStopped, Throttled, TopicsError
+from topics.model import Durability
+from topics.storage.commitlog import CommitLog, Entry
+from topics.storage.frame import Kind
+
+
+@dataclass(slots=True)
+class _Shard:
+    entries: list[Entry] = field(default_factory=list)
+    tickets: list[tuple[Ticket, object]] = field(default_factory=list)
+    size_bytes: int = 0
+    sync: bool = False
+    last_group: int = 0
+    to_write: deque[tuple[int, list[tuple[Ticket, object]]]] = field(default_factory=deque)
+    to_sync: deque[tuple[int, list[tuple[Ticket, object]]]] = field(default_factory=deque)
+    error: TopicsError | None = None
+
+
+class Turn:
+    def __init__(self, positions: dict[int, int], on_visible: Callable[[Log], None], queue_bytes_max: int) -> None:
+        self.positions = positions
+        """The last position of each log, what this turn adds included."""
+        self._on_visible = on_visible
+        self._queue_bytes_max = queue_bytes_max
+        self._shards: list[_Shard] = []
+        self.wanted: Callable[[], None] = lambda: None
+        """Called when something was added to a turn that was empty, so that the host flushes it."""
+
+    def attach(self, commit_log: CommitLog) -> None:
+        """The commit log reports to this turn, so it is started with it and attached then."""
+        self.commit_log = commit_log
+        self._shards = [_Shard() for _ in range(commit_log.shards)]
+
+    # ---- this turn
+
+    def check(self, log_id: int, size_bytes: int) -> None:
+        """Refuse before anything has changed: `LogStopped`, or `Throttled` when the disk cannot keep up."""
+        number = self.commit_log.shard_of(log_id)
+        shard = self._shards[number]
+        if shard.error is not None:
+            raise self._stopped(number)
+        waiting = shard.size_bytes + self.commit_log.queued_bytes(number)
+        if waiting and waiting + size_bytes > self._queue_bytes_max:
+            raise Throttled(
+                f"{waiting} bytes are waiting for the disk; try again when some are written",
+                limit="queue_bytes",
+                retry_after_ms=50,
+            )
+
+    def stopped(self, log_id: int) -> TopicsError | None:
+        """Why a log takes no writes any more; None while it does."""
+        return self._shards[self.commit_log.shard_of(log_id)].error
+
+    def _stopped(self, number: int) -> LogStopped:
+        cause = self._shards[number].error
+        return LogStopped(
+            f"this log takes no writes since its disk failed ({cause}); reads go on. Mend the disk and restart",
+            shard=number,
+        )
+
+    def add(self, outcome: Outcome) -> Ticket:
+        """Queue an outcome's facts; the ticket for its reply."""
+        ticket = Ticket()
+        log = outcome.log
+        if log is not None and outcome.seq:
+            ticket.log = log
+            ticket.seq = outcome.seq
+            ticket.ceiling = log.granted_ceiling
+            ticket.visible_at_sync = outcome.durability is Durability.FSYNC
+        ticket.needs_sync = outcome.must_sync or (
+            outcome.durability is Durability.DISK and outcome.seq > (log.durable_ceiling if log is not None else 0)
+        )
+        shards = self._queue(outcome)
+        if not shards:
+            if not self._pending_elsewhere(ticket, outcome):
+                self._show(ticket)
+                ticket.resolve(outcome.reply)
+            return ticket
+        ticket.waiting = len(shards)
+        for number in shards:
+            shard = self._shards[number]
+            shard.tickets.append((ticket, outcome.reply))
+            shard.sync = shard.sync or ticket.needs_sync
+        return ticket
+
+    def _queue(self, outcome: Outcome) -> set[int]:
+        """Queue the facts; the shards that got one."""
+        shards = set()
+        positions = self.positions
+        for fact in outcome.facts:
+            number = self.commit_log.shard_of(fact.log_id)
+            shard = self._shards[number]
+            if not shard.entries and not shard.tickets:
+                self.wanted()
+            position = positions[fact.log_id] = positions.get(fact.log_id, 0) + 1
+            shard.entries.append(Entry(fact.log_id, position, Kind.APPENDED if fact.appended else Kind.FACT, fact.body))
+            shard.size_bytes += sum(map(len, fact.body))
+            shards.add(number)
+        return shards
+
+    def _pending_elsewhere(self, ticket: Ticket, outcome: Outcome) -> bool:
+        """A repeated write waits for the first one: whether it is on its way still."""
+        log = ticket.log
+        if log is None or outcome.durability is Durability.EPHEMERAL:
+            return False
+        ticket.needs_sync = ticket.visible_at_sync or ticket.seq > log.durable_ceiling
+        if ticket.seq <= (log.synced_seq if ticket.needs_sync else log.visible_seq):
+            return False
+        number = self.commit_log.shard_of(log.log_id)
+        shard = self._shards[number]
+        if shard.error is not None:
+            ticket.fail(self._stopped(number))
+            return True
+        ticket.waiting = 1
+        shard.sync = shard.sync or ticket.needs_sync
+        if not shard.entries and not shard.tickets:
+            self.wanted()
+        shard.tickets.append((ticket, outcome.reply))
+        return True
+
+    def flush(self) -> None:
+        """Hand this turn over: one group a shard."""
+        for number, shard in enumerate(self._shards):
+            if not shard.entries and not shard.tickets:
+                continue
+            entries, tickets, sync = shard.entries, shard.tickets, shard.sync
+            shard.entries, shard.tickets, shard.size_bytes, shard.sync = [], [], 0, False
+            if entries:
+                try:
+                    shard.last_group = self.commit_log.append(number, entries, sync)
+                except TopicsError as error:
+                    # The shard failed between the check and now: nothing of this turn is stored.
+                    self.failed(number, error)
+                    for ticket, _ in tickets:
+                        ticket.fail(self._stopped(number))
+                    continue
+            shard.to_write.append((shard.last_group, tickets))
+            shard.to_sync.append((shard.last_group, tickets))
+
+    # ---- the commit log's listener
+
+    def written(self, shard: int, group: int) -> None:
+        state = self._shards[shard]
+        while state.to_write and state.to_write[0][0] <= group:
+            for ticket, reply in state.to_write.popleft()[1]:
+                if not ticket.visible_at_sync:
+                    self._show(ticket)
+                if not ticket.needs_sync:
+                    self._count_down(ticket, reply)
+
+    def synced(self, shard: int, group: int) -> None:
+        state = self._shards[shard]
+        while state.to_sync and state.to_sync[0][0] <= group:
+            for ticket, reply in state.to_sync.popleft()[1]:
+                log = ticket.log
+                if log is not None:
+                    log.synced_seq = max(log.synced_seq, ticket.seq)
+                    log.durable_ceiling = max(log.durable_ceiling, ticket.ceiling)
+                    self._show(ticket)
+                if ticket.needs_sync:
+                    self._count_down(ticket, reply)
+
+    def failed(self, shard: int, error: OSError | TopicsError) -> None:
+        state = self._shards[shard]
+        state.error = error if isinstance(error, TopicsError) else LogStopped(str(error), shard=shard)
+        state.entries = []
+        waiting = [*state.to_write, *state.to_sync, (0, state.tickets)]
+        state.to_write.clear()
+        state.to_sync.clear()
+        state.tickets = []
+        for _, tickets in waiting:
+            for ticket, _ in tickets:
+                ticket.fail(self._stopped(shard))
+
+    def _count_down(self, ticket: Ticket, reply: object) -> None:
+        ticket.waiting -= 1
+        if not ticket.waiting:
+            ticket.resolve(reply)
+
+    def _show(self, ticket: Ticket) -> None:
+        """Let readers see a log up to what this ticket wrote."""
+        log = ticket.log
+        if log is not None and ticket.seq > log.ready_seq:
+            log.ready_seq = ticket.seq
+            self.show_ready(log)
+
+    def show_ready(self, log: Log) -> None:
+        """Readers see what is ready, up to where an unfinished batch begins."""
+        upto = log.ready_seq if not log.hidden_from else min(log.ready_seq, log.hidden_from - 1)
+        if upto > log.visible_seq:
+            log.visible_seq = upto
+            self._on_visible(log)

@@ -1,0 +1,166 @@
+"""Every fixed bound, once, checked against the others at import.
+
+What an operator may change is in `settings.py`; a bound here follows from a format, a protocol or from what a bounded
+thing may cost. A setting that is itself bounded (the size of a batch, of a record) names its bound here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+GIB: Final = 1024 * MIB
+
+U16_MAX: Final = 2**16 - 1
+U32_MAX: Final = 2**32 - 1
+U64_MAX: Final = 2**64 - 1
+
+SECOND_MS: Final = 1000
+HOUR_MS: Final = 3600 * SECOND_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+# Names
+
+NAME_BYTES_MAX: Final = 255
+"""A topic's or router's name. Names are ASCII, so bytes and characters are the same."""
+
+# Records and batches: the largest values their settings accept, and the defaults
+
+BATCH_RECORDS_DEFAULT: Final = 10_000
+BATCH_RECORDS_MAX: Final = U16_MAX
+"""A block numbers its node names with 16 bits, 0 being none, and every record of a batch may bring its own."""
+
+BODY_BYTES_DEFAULT: Final = 64 * MIB
+BODY_BYTES_MAX: Final = 1 * GIB
+"""A whole write request as received."""
+
+RECORD_BYTES_DEFAULT: Final = 1 * MIB
+RECORD_BYTES_MAX: Final = 256 * MIB
+"""The data and meta of one record as received."""
+
+META_BYTES_DEFAULT: Final = 16 * KIB
+META_BYTES_MAX: Final = 1 * MIB
+META_KEYS_MAX: Final = 64
+
+TAG_BYTES_DEFAULT: Final = 256
+TAG_BYTES_MAX: Final = 4 * KIB
+
+NODE_BYTES_DEFAULT: Final = 128
+NODE_BYTES_MAX: Final = 1 * KIB
+
+NESTING_MAX: Final = 512
+"""How deep arrays and objects may stand in each other inside one record's data."""
+
+RECORD_TEXT_OVERHEAD_BYTES_MAX: Final = 128
+"""What the wire-ready text of a record adds to data, meta and node: `$seq`, `$ts`, keys, braces and a comma."""
+
+JSON_ESCAPE_FACTOR_MAX: Final = 6
+"""A byte of a node may become `\\u00XX` in the text."""
+
+# Blocks, frames and logs
+
+BLOCK_TEXT_BYTES: Final = 256 * KIB
+"""Neighbouring blocks are joined up to this much text; a single larger batch stays one block."""
+
+BLOCK_RECORDS: Final = 4096
+"""Neighbouring blocks are joined up to this many records."""
+
+TAIL_BATCH_RECORDS_MAX: Final = 512
+TAIL_BATCH_BYTES_MAX: Final = 64 * KIB
+"""A batch larger than either becomes a run of its own instead of being copied into the growing tail."""
+
+BLOCK_TEXT_BYTES_MAX: Final = U32_MAX
+"""A block counts its text with 32 bits."""
+
+BLOCK_RECORD_COLUMNS_BYTES_MAX: Final = 4 * 5 + 2
+"""Five 32-bit columns and a 16-bit one a record, see `core/block.py`."""
+
+FRAME_BODY_BYTES_MAX: Final = U32_MAX
+"""A frame counts its body with 32 bits, and one batch is one frame."""
+
+HOLES_MAX: Final = 65_536
+"""Separate seq ranges of one log that are known to be lost."""
+
+CEILING_RESERVE_MIN: Final = 64
+CEILING_RESERVE_MAX: Final = 1 << 20
+"""How far ahead of its head a disk-class log may ack between two syncs; what a power loss may skip."""
+
+STAGE_ID_BYTES_MAX: Final = 128
+STAGES_MAX: Final = 16_384
+STAGES_PER_BATCH_MAX: Final = 4096
+
+PUBLISHED_ANSWERS_MAX: Final = 65_536
+PUBLISHED_KEPT_MS: Final = 1 * DAY_MS
+"""How many answers to a publish are kept, and how long, so that a repeated one gets the first answer."""
+
+PACKED_TEXT_BYTES_MAX: Final = 4 * MIB
+"""A log with less to seal shares a segment with others."""
+PACKS_MAX: Final = 16
+"""So many small segments are let be before they are merged."""
+
+PARTITIONS_MAX: Final = 1024
+PARTITION_CACHE_KEYS_MAX: Final = 16_384
+"""Remembered answers to "which partition is this key in"."""
+
+# Config
+
+PRIORITY_MIN: Final = -1000
+PRIORITY_MAX: Final = 1000
+LEASE_MS_MIN: Final = 100
+LEASE_MS_MAX: Final = 1 * DAY_MS
+LEASE_MS_DEFAULT: Final = 30 * SECOND_MS
+CLAIM_JITTER_MS_MAX: Final = 5 * SECOND_MS
+IDEMPOTENCY_WINDOW_MS_DEFAULT: Final = 120 * SECOND_MS
+
+# Deduplication
+
+IDEMPOTENCY_KEY_CHARS_MAX: Final = 256
+PRODUCER_ID_BYTES_MAX: Final = 128
+PRODUCER_WINDOW_MS: Final = 1 * DAY_MS
+"""How long what a producer wrote is remembered by (producer_id, epoch, sequence)."""
+
+PRODUCER_RUN_SPAN_MS: Final = PRODUCER_WINDOW_MS // 96
+"""A producer's writes are remembered in runs that share one expiry; a run covers at most this long."""
+
+DEDUPE_KEYS_MAX: Final = 1_048_576
+"""Idempotency keys and producers remembered by one partition; about 250 bytes each."""
+
+DEDUPE_RUNS_MAX: Final = 4_194_304
+"""Runs of all producers remembered by one partition; 32 bytes each."""
+
+DEDUPE_EXPIRED_PER_WRITE_MAX: Final = 4
+"""Dead entries dropped by one write, so that dropping keeps ahead of adding and no write pays for many."""
+
+assert NAME_BYTES_MAX <= U16_MAX
+assert BATCH_RECORDS_DEFAULT <= BATCH_RECORDS_MAX <= U16_MAX
+assert BODY_BYTES_DEFAULT <= BODY_BYTES_MAX
+assert RECORD_BYTES_DEFAULT <= RECORD_BYTES_MAX < BODY_BYTES_MAX
+assert RECORD_BYTES_DEFAULT < BODY_BYTES_DEFAULT
+assert META_BYTES_DEFAULT <= META_BYTES_MAX <= RECORD_BYTES_MAX
+assert META_BYTES_DEFAULT <= RECORD_BYTES_DEFAULT
+assert TAG_BYTES_DEFAULT <= TAG_BYTES_MAX
+assert NODE_BYTES_DEFAULT <= NODE_BYTES_MAX <= U16_MAX, "a block's name table counts a name with 16 bits"
+assert BLOCK_TEXT_BYTES <= BLOCK_TEXT_BYTES_MAX
+assert TAIL_BATCH_RECORDS_MAX <= BLOCK_RECORDS and TAIL_BATCH_BYTES_MAX <= BLOCK_TEXT_BYTES
+assert BLOCK_RECORDS <= BATCH_RECORDS_MAX
+
+BATCH_TEXT_BYTES_MAX: Final = BODY_BYTES_MAX + BATCH_RECORDS_MAX * (
+    RECORD_TEXT_OVERHEAD_BYTES_MAX + JSON_ESCAPE_FACTOR_MAX * NODE_BYTES_MAX
+)
+"""The wire-ready text of the largest batch; one `node` for a whole batch is written into each record."""
+
+assert BATCH_TEXT_BYTES_MAX <= BLOCK_TEXT_BYTES_MAX, "the largest batch fits one block"
+assert (
+    BATCH_TEXT_BYTES_MAX + BATCH_RECORDS_MAX * (BLOCK_RECORD_COLUMNS_BYTES_MAX + TAG_BYTES_MAX + NODE_BYTES_MAX)
+    < FRAME_BODY_BYTES_MAX
+), "the largest block fits one frame"
+
+assert CEILING_RESERVE_MIN < CEILING_RESERVE_MAX
+assert STAGES_PER_BATCH_MAX <= STAGES_MAX
+assert PRIORITY_MIN < 0 < PRIORITY_MAX
+assert LEASE_MS_MIN < LEASE_MS_DEFAULT < LEASE_MS_MAX
+assert IDEMPOTENCY_WINDOW_MS_DEFAULT <= PRODUCER_WINDOW_MS
+assert PRODUCER_WINDOW_MS % PRODUCER_RUN_SPAN_MS == 0
+assert DEDUPE_KEYS_MAX <= DEDUPE_RUNS_MAX
+assert DEDUPE_EXPIRED_PER_WRITE_MAX >= 2, "fewer would let dead entries pile up"

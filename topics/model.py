@@ -1,0 +1,263 @@
+"""The values users see: a topic's config and state, and what each verb answers. All frozen, none of them does anything.
+
+Field names are those of the `/v0` wire, without the `$` of server-computed fields.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from topics import limits
+
+
+class TopicType(StrEnum):
+    """How records are taken besides by cursor. Fixed when the topic is created."""
+
+    LOG = "log"
+    QUEUE = "queue"
+    HEAP = "heap"
+
+
+class Durability(StrEnum):
+    """Where a write lands and when it is acked; see docs/GUARANTEES.md."""
+
+    EPHEMERAL = "ephemeral"
+    MEMORY = "memory"
+    DISK = "disk"
+    FSYNC = "fsync"
+
+
+class Discard(StrEnum):
+    """What a full topic does with a write: drop the oldest records, or refuse it."""
+
+    OLD = "old"
+    REJECT = "reject"
+
+
+class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The config object, resolved: every field has its value. `core/config.py` makes and changes it.
+
+    It is stored as a map by field name. A new field needs a default that means "as before"; a field is never renamed
+    and its name never used again.
+    """
+
+    type: TopicType = TopicType.LOG
+    ttl_ms: int = 0
+    cap_records: int = 0
+    cap_bytes: int = 0
+    discard: Discard = Discard.OLD
+    durability: Durability = Durability.DISK
+    priority: int | None = None
+    auto_priority: bool = True
+    auto_create: bool = True
+    idempotency_window_ms: int = limits.IDEMPOTENCY_WINDOW_MS_DEFAULT
+    dedupe_node: bool = True
+    lease_ms: int = limits.LEASE_MS_DEFAULT
+    claim_jitter_ms: int = 0
+    max_deliveries: int = 0
+    dead_letter: str | None = None
+    leases_durable: bool = False
+    partitions: int = 1
+
+    @property
+    def durable(self) -> bool:
+        return self.durability is Durability.FSYNC
+
+
+class Record(
+    msgspec.Struct, frozen=True, omit_defaults=True, rename={"seq": "$seq", "ts": "$ts", "node": "$node", "tag": "$tag"}
+):
+    """One immutable event. `data` is the JSON value; a number that no float or int holds exactly is a `Decimal`."""
+
+    seq: int
+    ts: int
+    data: Any
+    node: str | None = None
+    tag: str | None = None
+    meta: dict[str, str] | None = None
+
+
+class Reason(StrEnum):
+    """Why records are missing without anybody having deleted them."""
+
+    CAP = "cap"
+    TTL = "ttl"
+    MIXED = "mixed"
+    RECREATED = "recreated"
+    SOURCE_TRIM = "source_trim"
+    RESTART = "restart"
+    """Not promised to survive, and it did not: a power loss, or the end of an ephemeral topic's process."""
+    DAMAGE = "damage"
+    """Unreadable on disk, and given up by a repair."""
+
+
+class Tombstone(msgspec.Struct, frozen=True):
+    """A reader missed `gap_from` to `gap_to`, both included."""
+
+    gap_from: int
+    gap_to: int
+    reason: Reason
+    missed_estimate: int
+    earliest_seq: int
+    head_seq: int
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What one read returns. `body` is the wire-ready text of its records, joined by commas, without the brackets."""
+
+    topic: str
+    partition: int
+    body: bytes
+    count: int
+    next_from_seq: int
+    head_seq: int
+    earliest_seq: int
+    tombstone: Tombstone | None = None
+    scanned: int = 0
+
+    @property
+    def caught_up(self) -> bool:
+        return self.next_from_seq == self.head_seq
+
+    @property
+    def lag(self) -> int:
+        return self.head_seq - self.next_from_seq
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """The records as objects, parsed when first asked for."""
+        return parse_records(self.body)
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a write. When `deduped`, the seqs are those of the first time and nothing was appended."""
+
+    topic: str
+    partition: int
+    first_seq: int
+    last_seq: int
+    head_seq: int
+    created: bool = False
+    deduped: bool = False
+
+    @property
+    def count(self) -> int:
+        return self.last_seq - self.first_seq + 1
+
+    @property
+    def seqs(self) -> range:
+        return range(self.first_seq, self.last_seq + 1)
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a delete of records. `erased`: their bytes are gone from disk, too."""
+
+    topic: str
+    partition: int
+    deleted: int
+    earliest_seq: int
+    head_seq: int
+    count: int
+    bytes: int
+    erased: bool = False
+
+
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to creating a topic or changing its config."""
+
+    topic: str
+    created: bool
+    config: TopicConfig
+
+
+class Dropped(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to deleting a topic; `deleted` is false when there was none."""
+
+    topic: str
+    deleted: bool
+
+
+class Aborted(msgspec.Struct, frozen=True, kw_only=True):
+    """The stages that were there and are gone now."""
+
+    stages: tuple[str, ...]
+
+
+class TopicState(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition of a topic as it is now; `evict_floor` and `epoch` are not on the wire."""
+
+    topic: str
+    partition: int
+    partitions: int
+    epoch: int
+    head_seq: int
+    earliest_seq: int
+    evict_floor: int
+    count: int
+    bytes: int
+    config: TopicConfig
+    effective_priority: int
+    last_write_ts: int | None = None
+    last_read_ts: int | None = None
+    stopped: str | None = None
+    """Why this partition takes no writes any more; None while it does."""
+
+    @property
+    def type(self) -> TopicType:
+        return self.config.type
+
+    @property
+    def next_seq(self) -> int:
+        return self.head_seq + 1
+
+
+class StageState(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that are durable and invisible until their stage is published, aborted or expired."""
+
+    stage: str
+    topic: str
+    partition: int
+    count: int
+    bytes: int
+    expires_ts: int
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a publish: one `Written` a stage, in the order they were named."""
+
+    written: tuple[Written, ...]
+    deduped: bool = False
+
+
+class _Stored(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A record whose data is still text, for data that holds a number out of msgspec's range."""
+
+    data: msgspec.Raw
+
+
+_records = msgspec.json.Decoder(list[Record])
+_stored_records = msgspec.json.Decoder(list[_Stored])
+
+
+def parse_records(body: bytes) -> list[Record]:
+    """The records of a page's body."""
+    array = b"[%b]" % body
+    try:
+        return _records.decode(array)
+    except msgspec.DecodeError:
+        # JSON has numbers of any size, and the log keeps what it was given.
+        stored = _stored_records.decode(array)
+    return [msgspec.structs.replace(record, data=_parse_any_number(bytes(record.data))) for record in stored]
+
+
+def _parse_any_number(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(text, parse_float=Decimal, parse_int=Decimal)

@@ -1,0 +1,264 @@
+"""Every `TOPICS_*` setting: its default, its unit, its bounds and its doc line, once.
+
+`Settings` is the table. A field `wal_shards` is the variable `TOPICS_WAL_SHARDS`; `docs/SETTINGS.md` is generated
+from it, and `topics settings` shows it with the values in effect. What is not configurable is in `topics.limits`.
+
+To add a setting, add a field with its `About`, then run `make docs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
+from enum import Enum
+from fractions import Fraction
+from os import environ
+from typing import Annotated, get_type_hints
+
+from topics import limits
+from topics.errors import InvalidSetting
+from topics.limits import DAY_MS, GIB, HOUR_MS, KIB, MIB, SECOND_MS
+
+PREFIX = "TOPICS_"
+
+Value = str | int | None
+
+TIB = 1024 * GIB
+MINUTE_MS = 60 * SECOND_MS
+
+
+class Unit(Enum):
+    """What a value is, and so how its text is read."""
+
+    PATH = "path"
+    TEXT = "text"
+    COUNT = "count"
+    BYTES = "bytes"
+    MS = "ms"
+
+
+_SCALES: dict[Unit, dict[str, int]] = {
+    Unit.COUNT: {},
+    Unit.BYTES: {"TiB": TIB, "GiB": GIB, "MiB": MIB, "KiB": KIB, "B": 1},
+    Unit.MS: {"d": DAY_MS, "h": HOUR_MS, "min": MINUTE_MS, "s": SECOND_MS, "ms": 1},
+}
+_NOUNS = {
+    Unit.COUNT: "a whole number",
+    Unit.BYTES: "a size like 64MiB or 1.5GiB (B, KiB, MiB, GiB, TiB; a bare number is bytes)",
+    Unit.MS: "a duration like 200ms or 1h (ms, s, min, h, d; a bare number is milliseconds)",
+}
+_NUMBER = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the table says of a setting beside its name, type and default."""
+
+    unit: Unit
+    doc: str
+    minimum: int = 0
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The values in effect. Making one checks every bound; a bad value raises `InvalidSetting`."""
+
+    data_dir: Annotated[str, About(Unit.PATH, "Directory that holds everything; one process at a time.")] = "./data"
+    host: Annotated[str, About(Unit.TEXT, "Address the server binds.")] = "127.0.0.1"
+    port: Annotated[int, About(Unit.COUNT, "Port of HTTP, SSE and WebSocket.", maximum=65_535)] = 4000
+
+    wal_shards: Annotated[int, About(Unit.COUNT, "Write-ahead logs written side by side.", 1, 64)] = 2
+    wal_file_bytes: Annotated[
+        int, About(Unit.BYTES, "A WAL file is preallocated to this size and rotated when full.", 4 * KIB, 4 * GIB)
+    ] = 64 * MIB
+    disk_sync_ms: Annotated[
+        int, About(Unit.MS, "Longest time from the ack of a `disk` record to its sync.", 1, MINUTE_MS)
+    ] = 200
+    checkpoint_ms: Annotated[
+        int, About(Unit.MS, "Longest time between two checkpoints while there are writes.", 1, DAY_MS)
+    ] = MINUTE_MS
+
+    segment_bytes: Annotated[int, About(Unit.BYTES, "A segment is sealed at this size.", 4 * KIB, 4 * GIB)] = 64 * MIB
+    segment_records: Annotated[int, About(Unit.COUNT, "A segment is sealed at this many records.", 1, 2**32 - 1)] = (
+        1_000_000
+    )
+    segment_age_ms: Annotated[int, About(Unit.MS, "A segment is sealed at this age.", 1)] = HOUR_MS
+    hot_bytes: Annotated[int, About(Unit.BYTES, "Memory for payloads that reads are served from.")] = 256 * MIB
+    cold_dir: Annotated[
+        str | None, About(Unit.PATH, "Directory older sealed segments move to; without one nothing moves.")
+    ] = None
+    cold_after_ms: Annotated[int, About(Unit.MS, "Age at which a sealed segment moves to the cold directory.")] = (
+        7 * DAY_MS
+    )
+
+    max_batch_records: Annotated[int, About(Unit.COUNT, "Records in one write.", 1, limits.BATCH_RECORDS_MAX)] = (
+        limits.BATCH_RECORDS_DEFAULT
+    )
+    max_record_bytes: Annotated[
+        int, About(Unit.BYTES, "Data and meta of one record together.", 1, limits.RECORD_BYTES_MAX)
+    ] = limits.RECORD_BYTES_DEFAULT
+    max_body_bytes: Annotated[int, About(Unit.BYTES, "Body of one write.", 1, limits.BODY_BYTES_MAX)] = (
+        limits.BODY_BYTES_DEFAULT
+    )
+    max_meta_bytes: Annotated[int, About(Unit.BYTES, "Meta of one record.", 2, limits.META_BYTES_MAX)] = (
+        limits.META_BYTES_DEFAULT
+    )
+    max_tag_bytes: Annotated[int, About(Unit.BYTES, "Tag of one record.", 1, limits.TAG_BYTES_MAX)] = (
+        limits.TAG_BYTES_DEFAULT
+    )
+    max_node_bytes: Annotated[int, About(Unit.BYTES, "Node name of one record.", 1, limits.NODE_BYTES_MAX)] = (
+        limits.NODE_BYTES_DEFAULT
+    )
+    max_limit: Annotated[
+        int, About(Unit.COUNT, "Records in one read; a larger `limit` is clamped to it.", 1, 100_000)
+    ] = 1000
+    max_topics: Annotated[int, About(Unit.COUNT, "Topics in this directory; 0 is no cap.")] = 100_000
+    max_total_bytes: Annotated[int, About(Unit.BYTES, "Retained bytes of all topics together; 0 is no cap.")] = 0
+    stage_ttl_ms: Annotated[int, About(Unit.MS, "Time after which an unpublished stage expires.", 1)] = HOUR_MS
+    max_staged_bytes: Annotated[int, About(Unit.BYTES, "Bytes of all unpublished stages together.", 1)] = 256 * MIB
+
+    def __post_init__(self) -> None:
+        _raise_if(_problems(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table."""
+
+    key: str
+    about: About
+    default: Value
+    required: bool
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.key.upper()
+
+    def accepts(self) -> str:
+        """What would be right, for an error message and the docs."""
+        noun = _NOUNS.get(self.about.unit)
+        if noun is None:
+            return f"a {self.about.unit.value}" if self.required else f"a {self.about.unit.value}, or nothing"
+        low, high = self.about.minimum, self.about.maximum
+        if high is None:
+            return f"{noun}, at least {show(low, self.about.unit)}"
+        return f"{noun}, from {show(low, self.about.unit)} to {show(high, self.about.unit)}"
+
+    def parse(self, text: str) -> Value:
+        """What a variable's text stands for; None, which a number refuses, when it is nothing of this unit."""
+        text = text.strip()
+        if self.about.unit in _SCALES:
+            return parse_number(text, self.about.unit)
+        return text or None
+
+    def refuses(self, value: Value) -> bool:
+        if self.about.unit not in _SCALES:
+            return self.required if not value else not isinstance(value, str)
+        if not isinstance(value, int) or isinstance(value, bool):
+            return True
+        above = self.about.maximum is not None and value > self.about.maximum
+        return above or value < self.about.minimum
+
+    def refusal(self, value: object) -> str:
+        return f"{self.variable}={value}: expected {self.accepts()}"
+
+
+def _table() -> tuple[Setting, ...]:
+    hints = get_type_hints(Settings, include_extras=True)
+    rows = []
+    for field in fields(Settings):
+        hint = hints[field.name]
+        optional = isinstance(None, hint.__origin__)
+        assert field.default is not MISSING
+        rows.append(Setting(field.name, hint.__metadata__[0], field.default, not optional))
+    return tuple(rows)
+
+
+def parse_number(text: str, unit: Unit) -> int | None:
+    """`64MiB`, `1.5 h` or `10_000` as bytes, milliseconds or a count; None when it is not a whole one of them."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    digits, suffix = found.groups()
+    scales = {name.lower(): scale for name, scale in _SCALES[unit].items()}
+    scale = scales.get(suffix.lower()) if suffix else 1
+    if scale is None:
+        return None
+    number = Fraction(digits.replace("_", "")) * scale
+    return int(number) if number.denominator == 1 else None
+
+
+def show(value: Value, unit: Unit) -> str:
+    """A value in its largest whole unit, in a form that `parse_number` reads back."""
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return value
+    for suffix, scale in _SCALES[unit].items():
+        if value and value % scale == 0:
+            return f"{value // scale} {suffix}"
+    return str(value)
+
+
+def load(variables: Mapping[str, str] = environ) -> Settings:
+    """The settings of an environment. All that is wrong with it is said at once."""
+    values: dict[str, Value] = {}
+    wrong: dict[str, str] = {}
+    for setting in TABLE:
+        text = variables.get(setting.variable)
+        if text is None:
+            continue
+        value = values[setting.key] = setting.parse(text)
+        if setting.refuses(value):
+            wrong[setting.variable] = setting.refusal(text)
+    _raise_if(wrong)
+    return build(values)
+
+
+def build(values: Mapping[str, Value]) -> Settings:
+    """Settings from keys like `wal_shards`; what is not named keeps its default."""
+    unknown = values.keys() - {setting.key for setting in TABLE}
+    _raise_if({key: f"{key} is not a setting; {_nearest(key)}" for key in sorted(unknown)})
+    # The one place where a checked table meets typed fields: `Settings` refuses a value of another type itself.
+    make: type = Settings
+    settings = make(**values)
+    assert isinstance(settings, Settings)
+    return settings
+
+
+def strangers(variables: Iterable[str]) -> dict[str, str]:
+    """`TOPICS_*` names that are no setting, most likely a slip of the pen, each with a hint."""
+    known = {setting.variable for setting in TABLE}
+    strange = [name for name in sorted(variables) if name.startswith(PREFIX) and name not in known]
+    return {name: _nearest(name.removeprefix(PREFIX).lower()) for name in strange}
+
+
+def _nearest(key: str) -> str:
+    near = get_close_matches(key, [setting.key for setting in TABLE], n=1)
+    return f"did you mean {PREFIX}{near[0].upper()}?" if near else "see `topics settings`"
+
+
+def _problems(settings: Settings) -> dict[str, str]:
+    """By variable, why these values cannot be used."""
+    wrong: dict[str, str] = {}
+    for setting in TABLE:
+        value = getattr(settings, setting.key)
+        if setting.refuses(value):
+            wrong[setting.variable] = setting.refusal(value)
+    if wrong:
+        return wrong
+    if settings.cold_dir is not None and settings.cold_dir.rstrip("/") == settings.data_dir.rstrip("/"):
+        variable = PREFIX + "COLD_DIR"
+        wrong[variable] = f"{variable}={settings.cold_dir}: expected another directory than {PREFIX}DATA_DIR"
+    return wrong
+
+
+def _raise_if(wrong: Mapping[str, str]) -> None:
+    if wrong:
+        raise InvalidSetting("\n".join(wrong.values()), settings=list(wrong))
+
+
+TABLE: tuple[Setting, ...] = _table()

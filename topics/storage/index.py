@@ -1,0 +1,237 @@
+"""The `.idx` file of a segment: where its blocks are and which records have which tag.
+
+    FILE_HEADER  salt 0; msgpack {version, number, salt, data_bytes}: which `.data` file this belongs to
+    SECTION      msgpack: the sections with their bounds, totals and where their tag tables are
+    BLOCK_TABLE  64 bytes a block (`BLOCK_ENTRY`)
+    TAG_TABLE    position = section number; as many as the sections with tags need (topics.storage.tagtable)
+
+Everything here is derived from the `.data` file and rebuilt from it, byte for byte, when it is missing or damaged.
+The block table is verified when the index is opened, a tag table when it is first used in a process.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from topics.core.block import Block
+from topics.storage import frame
+from topics.storage.frame import Frame, Kind
+from topics.storage.fs import Buffer
+from topics.storage.maps import Finder, MapCache
+from topics.storage.segmentfile import FORMAT_VERSION, SectionKey, StoredBlock, index_name
+from topics.storage.tagtable import TABLE_RECORDS, TagTable, build_tag_table
+
+BLOCK_ENTRY = np.dtype(
+    [
+        ("offset", "<u8"),
+        ("frame_bytes", "<u4"),
+        ("flags_from", "<u4"),
+        ("first_seq", "<u8"),
+        ("last_seq", "<u8"),
+        ("first_ts", "<u8"),
+        ("last_ts", "<u8"),
+        ("count", "<u4"),
+        ("section_no", "<u4"),
+        ("payload_bytes", "<u8"),
+    ]
+)
+assert BLOCK_ENTRY.itemsize == 64
+
+Entries = npt.NDArray[np.void]
+
+
+class IndexDamaged(Exception):
+    """An index is missing or not what was written: a reason to rebuild it."""
+
+
+class IndexHeader(msgspec.Struct, frozen=True):
+    version: int
+    number: int
+    salt: int
+    data_bytes: int
+
+
+class Section(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch of one log in a segment."""
+
+    log_id: int
+    topic: str
+    partition: int
+    epoch: int
+    first_seq: int
+    last_seq: int
+    first_ts: int
+    last_ts: int
+    count: int
+    payload_bytes: int
+    first_block: int
+    blocks: int
+    tags_at: tuple[int, ...]
+    """Where its tag tables stand behind the block table, in seq order; none when no record has a tag."""
+
+    @property
+    def key(self) -> SectionKey:
+        return SectionKey(self.log_id, self.topic, self.partition, self.epoch)
+
+
+_header_decoder = msgspec.msgpack.Decoder(IndexHeader)
+_sections_decoder = msgspec.msgpack.Decoder(tuple[Section, ...])
+
+
+class IndexBuilder:
+    """Gathers the index of a segment while its blocks are written or scanned."""
+
+    def __init__(self, number: int, salt: int) -> None:
+        self.sections: list[Section] = []
+        self._number = number
+        self._salt = salt
+        self._entries: list[tuple[int, ...]] = []
+        self._tag_frames: list[Buffer] = []
+        self._tag_bytes = 0
+        self._key: SectionKey | None = None
+        self._tagged: list[Block] = []
+        self._tagged_records = 0
+        self._tags_at: list[int] = []
+
+    def add(self, key: SectionKey, stored: StoredBlock) -> None:
+        """A block of section `stored.section_no`; sections come one after the other."""
+        if stored.section_no != len(self.sections) or self._key is None:
+            self._end_section()
+            self._key = key
+        assert stored.section_no == len(self.sections)
+        block = stored.block
+        self._entries.append(
+            (
+                stored.offset,
+                stored.frame_bytes,
+                stored.flags_at - stored.offset,
+                block.first_seq,
+                block.last_seq,
+                block.first_ts,
+                block.last_ts,
+                block.count,
+                stored.section_no,
+                int(block.sizes.sum(dtype=np.uint64)),
+            )
+        )
+        if block.tag_ends is not None:
+            self._tagged.append(block)
+            self._tagged_records += block.count
+            if self._tagged_records >= TABLE_RECORDS:
+                self._end_table(self._section_entries()[0][3])
+
+    def _section_entries(self) -> list[tuple[int, ...]]:
+        return self._entries[self._first_block() :]
+
+    def _first_block(self) -> int:
+        return self.sections[-1].first_block + self.sections[-1].blocks if self.sections else 0
+
+    def _end_section(self) -> None:
+        if self._key is None:
+            return
+        entries = self._section_entries()
+        self._end_table(entries[0][3])
+        self.sections.append(
+            Section(
+                self._key.log_id,
+                self._key.topic,
+                self._key.partition,
+                self._key.epoch,
+                first_seq=entries[0][3],
+                last_seq=entries[-1][4],
+                first_ts=entries[0][5],
+                last_ts=entries[-1][6],
+                count=sum(entry[7] for entry in entries),
+                payload_bytes=sum(entry[9] for entry in entries),
+                first_block=self._first_block(),
+                blocks=len(entries),
+                tags_at=tuple(self._tags_at),
+            )
+        )
+        self._key = None
+        self._tags_at = []
+
+    def _end_table(self, first_seq: int) -> None:
+        """Close the table of the tags gathered; `first_seq` is the section's."""
+        assert self._key is not None
+        table = build_tag_table(self._tagged, first_seq)
+        self._tagged = []
+        self._tagged_records = 0
+        if table is not None:
+            self._tags_at.append(self._tag_bytes)
+            buffers = frame.build(Kind.TAG_TABLE, self._key.log_id, len(self.sections), 0, table, self._salt)
+            self._tag_frames += buffers
+            self._tag_bytes += sum(map(len, buffers))
+
+    def finish(self, data_bytes: int) -> list[Buffer]:
+        """The whole file."""
+        self._end_section()
+        header = msgspec.msgpack.encode(IndexHeader(FORMAT_VERSION, self._number, self._salt, data_bytes))
+        sections = msgspec.msgpack.encode(self.sections)
+        entries = np.array(self._entries, BLOCK_ENTRY).tobytes()
+        return [
+            *frame.build(Kind.FILE_HEADER, 0, 0, 0, [header], 0),
+            *frame.build(Kind.SECTION, 0, 0, 0, [sections], self._salt),
+            *frame.build(Kind.BLOCK_TABLE, 0, 0, 0, [entries], self._salt),
+            *self._tag_frames,
+        ]
+
+
+class Index:
+    """An open index. Sections are held in memory, the block table and tag tables stay mapped."""
+
+    def __init__(self, number: int, salt: int, data_bytes: int, find: Finder, maps: MapCache) -> None:
+        """Raises `IndexDamaged` when the file is not the index of that `.data` file."""
+        self._name = index_name(number)
+        self._salt = salt
+        self._find = find
+        self._maps = maps
+        self._verified_tags: set[int] = set()
+        try:
+            view = self._view()
+        except FileNotFoundError:
+            raise IndexDamaged("it is missing") from None
+        found = frame.parse(view, 0, 0)
+        if found is None or found.kind != Kind.FILE_HEADER:
+            raise IndexDamaged("its header is damaged")
+        header = _header_decoder.decode(found.body)
+        if header != IndexHeader(FORMAT_VERSION, number, salt, data_bytes):
+            raise IndexDamaged("it belongs to another file")
+        sections = self._frame(view, frame.padded(found.end), Kind.SECTION, "section table")
+        self.sections = _sections_decoder.decode(sections.body)
+        table = self._frame(view, frame.padded(sections.end), Kind.BLOCK_TABLE, "block table")
+        self.block_count = len(table.body) // BLOCK_ENTRY.itemsize
+        self._table_at = table.end - frame.CHECKSUM.size - len(table.body)
+        self._tags_at = frame.padded(table.end)
+
+    def _view(self) -> memoryview:
+        return self._maps.use(self._name, self._find).view
+
+    def _frame(self, view: memoryview, at: int, kind: Kind, what: str) -> Frame:
+        found = frame.parse(view, at, self._salt)
+        if found is None or found.kind != kind:
+            raise IndexDamaged(f"its {what} is damaged")
+        return found
+
+    def entries(self, first_block: int, count: int) -> Entries:
+        """The table rows of so many blocks, a view of the mapped file."""
+        return np.frombuffer(self._view(), BLOCK_ENTRY, count, self._table_at + first_block * BLOCK_ENTRY.itemsize)
+
+    def tags(self, section_no: int) -> list[TagTable]:
+        """The tag tables of a section, in seq order. Raises `IndexDamaged`."""
+        section = self.sections[section_no]
+        view = self._view()
+        return [self._tag_table(view, self._tags_at + at, section_no) for at in section.tags_at]
+
+    def _tag_table(self, view: memoryview, at: int, section_no: int) -> TagTable:
+        section = self.sections[section_no]
+        if at not in self._verified_tags:
+            found = self._frame(view, at, Kind.TAG_TABLE, f"tag table of topic {section.topic}")
+            if found.position != section_no:
+                raise IndexDamaged(f"its tag table of topic {section.topic} is another section's")
+            self._verified_tags.add(at)
+        body_at = at + frame.HEADER_BYTES
+        body_bytes = frame.HEADER.unpack_from(view, at)[1]
+        return TagTable(view[body_at : body_at + body_bytes], section.first_seq)
