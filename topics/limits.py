@@ -103,6 +103,11 @@ PARTITIONS_MAX: Final = 1024
 PARTITION_CACHE_KEYS_MAX: Final = 16_384
 """Remembered answers to "which partition is this key in"."""
 
+# Reads
+
+WAIT_MS_MAX: Final = 30 * SECOND_MS
+"""The longest a read waits for something to tell; a longer wait is clamped to it."""
+
 # Config
 
 PRIORITY_MIN: Final = -1000

@@ -6,6 +6,7 @@ Field names are those of the `/v0` wire, without the `$` of server-computed fiel
 from __future__ import annotations
 
 import json
+import math
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
@@ -73,7 +74,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
 class Record(
     msgspec.Struct, frozen=True, omit_defaults=True, rename={"seq": "$seq", "ts": "$ts", "node": "$node", "tag": "$tag"}
 ):
-    """One immutable event. `data` is the JSON value; a number that no float or int holds exactly is a `Decimal`."""
+    """One immutable event. `data` is the JSON value; a number too large for a float or an int is a `Decimal`."""
 
     seq: int
     ts: int
@@ -108,6 +109,17 @@ class Tombstone(msgspec.Struct, frozen=True):
     head_seq: int
 
 
+class Gap(msgspec.Struct, frozen=True):
+    """In a stream of records: what stood from `gap_from` to `gap_to`, both included, was lost before it could be read.
+
+    With the reason `recreated` the topic was dropped and made anew, and the stream goes on at its beginning.
+    """
+
+    gap_from: int
+    gap_to: int
+    reason: Reason
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What one read returns. `body` is the wire-ready text of its records, joined by commas, without the brackets."""
 
@@ -120,6 +132,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     earliest_seq: int
     tombstone: Tombstone | None = None
     scanned: int = 0
+    epoch: int = 0
+    """Which life of the topic this is, so that a reader notices when another one has begun; 0 is unknown."""
 
     @property
     def caught_up(self) -> bool:
@@ -235,14 +249,16 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     deduped: bool = False
 
 
-class _Stored(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A record whose data is still text, for data that holds a number out of msgspec's range."""
+class _Stored(Record, frozen=True, kw_only=True):
+    """A record whose data is still text."""
 
     data: msgspec.Raw
 
 
 _records = msgspec.json.Decoder(list[Record])
 _stored_records = msgspec.json.Decoder(list[_Stored])
+_INT_DIGITS_MAX = 4000
+"""Python converts longer texts to an int only when told to; the time it takes grows with the square."""
 
 
 def parse_records(body: bytes) -> list[Record]:
@@ -251,13 +267,22 @@ def parse_records(body: bytes) -> list[Record]:
     try:
         return _records.decode(array)
     except msgspec.DecodeError:
-        # JSON has numbers of any size, and the log keeps what it was given.
+        # JSON has numbers of any size, msgspec has not, and the log keeps what it was given.
         stored = _stored_records.decode(array)
-    return [msgspec.structs.replace(record, data=_parse_any_number(bytes(record.data))) for record in stored]
+    return [
+        Record(record.seq, record.ts, _parse_data(bytes(record.data)), record.node, record.tag, record.meta)
+        for record in stored
+    ]
 
 
-def _parse_any_number(text: bytes) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+def _parse_data(text: bytes) -> Any:
+    return json.loads(text, parse_int=_parse_int, parse_float=_parse_float)
+
+
+def _parse_int(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _INT_DIGITS_MAX else Decimal(text)
+
+
+def _parse_float(text: str) -> float | Decimal:
+    value = float(text)
+    return value if math.isfinite(value) else Decimal(text)

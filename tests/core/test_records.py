@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -58,7 +59,7 @@ def test_the_text_is_the_wire(items: list[dict[str, Any]], node: str, first_seq:
         assert record.meta == item.get("meta")
         assert record.tag is None
     ends = [0, *encoded.ends]
-    cut = [encoded.text[start + bool(start) : end] for start, end in zip(ends, ends[1:], strict=False)]
+    cut = [encoded.text[start + bool(start) : end] for start, end in pairwise(ends)]
     assert [json.loads(text)["$seq"] for text in cut] == list(range(first_seq, first_seq + len(items)))
 
 

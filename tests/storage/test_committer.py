@@ -221,6 +221,21 @@ def test_requests_during_a_sync_share_the_next_one(tmp_path: Path) -> None:
     loop.rig.wal.close()
 
 
+def test_a_thread_that_cannot_report_takes_no_more(tmp_path: Path) -> None:
+    rig = Rig(RealFs(), str(tmp_path / "wal"), SMALL, SystemClock(), None)
+
+    def closed_loop(report: Callable[[], None]) -> None:
+        raise RuntimeError("the loop is closed")
+
+    rig.post = closed_loop
+    rig.start()
+    rig.add(0)
+    with pytest.raises(LogStopped, match="the loop is closed"):
+        rig.wal.close()
+    with pytest.raises(LogStopped, match="the loop is closed"):
+        rig.add(0)
+
+
 def test_a_thread_reports_a_failure_once(tmp_path: Path) -> None:
     fs = FaultFs(RealFs())
     loop = Loop(fs, tmp_path)

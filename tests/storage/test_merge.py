@@ -23,9 +23,9 @@ from topics.core.match import Match
 from topics.core.run import DEAD
 from topics.errors import Damaged
 from topics.storage.fs import FileSystem
-from topics.storage.merge import blank, erase, merge, shred_segment
+from topics.storage.merge import blank, copy_sections, shred_segment
 from topics.storage.segment import write_marks
-from topics.storage.segmentfile import data_name
+from topics.storage.segmentfile import SectionKey, data_name
 from topics.storage.tier import Tiers
 from topics.testing import CRASH_MODES, FakeDisk, FaultFs, SimulatedCrash
 
@@ -39,8 +39,13 @@ def kill(fs: FileSystem, number: int, section_no: int, seqs: list[int]) -> None:
         write_marks(fs, segment.path(), pending)
 
 
-def merged(fs: FileSystem, number: int, sources: list[tuple[int, int]]) -> None:
-    merge(fs, Tiers(fs, HOT).find, HOT, number, SALT, 5, sources)
+def copied(fs: FileSystem, number: int, *sections: tuple[SectionKey, list[tuple[int, int]]]) -> None:
+    copy_sections(fs, Tiers(fs, HOT, COLD).find, HOT, number, SALT, 5, sections)
+
+
+def erased(fs: FileSystem) -> None:
+    """Segment 1 as segment 2, without what is deleted in it."""
+    copy_sections(fs, Tiers(fs, HOT, COLD).find, HOT, 2, SALT, 5, [(key(1), [(1, 0)])], blank_dead=True)
 
 
 def test_sections_of_one_log_become_one_and_dropped_logs_go() -> None:
@@ -49,7 +54,7 @@ def test_sections_of_one_log_become_one_and_dropped_logs_go() -> None:
     write(disk, 2, [(key(3), [simple_rows(7, 2)]), (key(1), [simple_rows(4, 3, tag=b"u")])])
     kill(disk, 1, 0, [2])
     kill(disk, 2, 1, [6])
-    merged(disk, 3, [(2, 1), (1, 0), (2, 0)])
+    copied(disk, 3, (key(1), [(1, 0), (2, 1)]), (key(3), [(2, 0)]))
     segment = reopen(disk, 3)
     assert [(section.log_id, section.first_seq, section.last_seq) for section in segment.sections] == [
         (1, 1, 6),
@@ -62,20 +67,12 @@ def test_sections_of_one_log_become_one_and_dropped_logs_go() -> None:
     assert run.live_count == 4
 
 
-def test_a_missing_seq_keeps_sections_apart() -> None:
-    disk = FakeDisk()
-    write(disk, 1, [(key(1), [simple_rows(1, 3)])])
-    write(disk, 2, [(key(1), [simple_rows(5, 3)])])
-    merged(disk, 3, [(1, 0), (2, 0)])
-    assert [(section.first_seq, section.last_seq) for section in reopen(disk, 3).sections] == [(1, 3), (5, 7)]
-
-
 def test_a_damaged_source_is_not_copied() -> None:
     disk = FakeDisk()
     write(disk, 1, [(key(1), [simple_rows(1, 30)])])
     flip(disk, f"{HOT}/{data_name(1)}", 500)
     with pytest.raises(Damaged):
-        merged(disk, 2, [(1, 0)])
+        copied(disk, 2, (key(1), [(1, 0)]))
     assert Tiers(disk, HOT).numbers() == [1]
 
 
@@ -89,7 +86,7 @@ def test_an_erased_segment_has_the_live_records_and_nothing_of_the_dead(
     dead = data.draw(st.sets(st.sampled_from([row.seq for row in rows])))
     kill(disk, 1, 0, sorted(dead))
     before = reopen(disk, 1).run(0)
-    erase(disk, Tiers(disk, HOT).find, HOT, 1, 2, SALT, 5)
+    erased(disk)
     run = reopen(disk, 2).run(0)
     assert live_rows(run) == [row for row in rows if row.seq not in dead]
     assert (run.live_count, run.live_bytes) == (before.live_count, before.live_bytes)
@@ -107,7 +104,7 @@ def test_the_bytes_of_a_deleted_record_are_in_no_file_any_more() -> None:
     tiers = Tiers(disk, HOT, COLD)
     assert files_with(disk, b"SECRET")
     kill(disk, 1, 0, [5])
-    erase(disk, tiers.find, HOT, 1, 2, SALT, 5)
+    erased(disk)
     old = disk.map(f"{HOT}/{data_name(1)}").view
     shred_segment(disk, tiers, 1)
     assert bytes(old) == bytes(len(old)), "the old bytes are overwritten, not merely unlinked"
@@ -129,13 +126,13 @@ def test_a_crash_while_erasing_leaves_the_old_segment_or_both(mode: str) -> None
         return disk
 
     counting = FaultFs(prepared(0))
-    erase(counting, Tiers(counting, HOT).find, HOT, 1, 2, SALT, 5)
+    erased(counting)
     for index in range(len(counting.calls)):
         disk = prepared(index)
         faulty = FaultFs(disk)
         faulty.crash_at(index)
         with pytest.raises(SimulatedCrash):
-            erase(faulty, Tiers(faulty, HOT).find, HOT, 1, 2, SALT, 5)
+            erased(faulty)
         after = disk.crash(mode)
         for number in Tiers(after, HOT).numbers():
             assert [row.seq for row in live_rows(reopen(after, number).run(0))] == [1, 3, 4, 5]

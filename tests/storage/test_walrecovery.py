@@ -13,7 +13,7 @@ from topics.storage.wal import WalSettings
 from topics.storage.walfile import file_name, parse_name
 from topics.storage.walrecovery import LastStop
 from topics.storage.walscan import nonzero_end
-from topics.testing import CRASH_MODES, FakeDisk, FaultFs, MonitorFs, SimulatedCrash
+from topics.testing import CRASH_MODES, CrashMode, FakeDisk, FaultFs, MonitorFs, SimulatedCrash
 
 TWO = WalSettings(shards=2, file_bytes=4096, disk_sync_ms=200)
 
@@ -80,7 +80,7 @@ def crash_points() -> list[int]:
 
 
 @pytest.mark.parametrize("mode", CRASH_MODES)
-def test_a_power_loss_at_any_call_keeps_what_was_synced(mode: str) -> None:
+def test_a_power_loss_at_any_call_keeps_what_was_synced(mode: CrashMode) -> None:
     for index in crash_points():
         for when in ("before", "after"):
             disk = FakeDisk(seed=index)
@@ -154,6 +154,28 @@ class DurabilityWitness(Heard):
                 self.monitor.assert_synced(path, nonzero_end(self.monitor.map(path).view, 0))
 
 
+def test_a_power_loss_during_the_recovery_after_a_kill_is_a_torn_tail_at_worst() -> None:
+    """The dead process left bytes that are readable and not durable; recovery must not vouch for them too early."""
+    disk = FakeDisk()
+    rig = Rig(disk, settings=TWO)
+    rig.start()
+    for number in range(30):
+        rig.add(number % 2, b"x" * 100, sync=False)
+        rig.wal.work()
+    fs = FaultFs(disk.kill())
+    Rig(fs, settings=TWO).start()
+    for call in fs.calls:
+        for seed in range(5):
+            broken = disk.kill()
+            again = FaultFs(broken)
+            again.crash_at(call.index)
+            with pytest.raises(SimulatedCrash):
+                Rig(again, settings=TWO).start()
+            rest = Rig(broken.crash("reordered", random.Random(seed)), settings=TWO)
+            rest.recover()
+            assert len(rest.replayed) <= 30
+
+
 def test_nothing_is_reported_as_synced_or_renamed_or_deleted_too_early() -> None:
     monitor = MonitorFs(FakeDisk())
     work = Workload(monitor, seed=1)
@@ -214,8 +236,20 @@ def test_a_power_loss_is_remembered_until_a_snapshot_follows_it() -> None:
     rig.wal.trim(Covered(), 1)
     rig.wal.work()
     rig.fs = disk.kill()
-    rig.start(snapshot_no=1)
-    assert rig.recovery.last_stop is LastStop.PROCESS_DIED
+    rig.recover(snapshot_no=1)
+    assert rig.recover(snapshot_no=1).last_stop is LastStop.PROCESS_DIED
+
+
+def test_files_begun_after_that_snapshot_forget_the_power_loss_too() -> None:
+    disk = FakeDisk()
+    Rig(disk).start()
+    rig = Rig(disk.crash("lost"))
+    rig.start()
+    rig.wal.trim(Covered(), 1)
+    rig.add(0, b"x" * SMALL.file_bytes)
+    rig.wal.work()
+    assert len(rig.files()) == 2
+    assert rig.recover(snapshot_no=1).last_stop is LastStop.PROCESS_DIED
 
 
 def test_bytes_that_a_failed_sync_left_in_doubt_are_written_again() -> None:
@@ -260,22 +294,31 @@ def test_the_number_of_shards_changes_only_when_everything_is_covered() -> None:
     assert rig.replayed == flat([entry(5, 2)])
 
 
-def test_a_half_removed_old_layout_is_ignored() -> None:
-    disk = FakeDisk()
-    rig = Rig(disk)
-    rig.start()
-    rig.add(0)
-    rig.wal.close()
-    fs = FaultFs(disk)
-    fs.crash("unlink", path="*.wal")
-    rig.fs = fs
-    with pytest.raises(SimulatedCrash):
-        rig.start(Covered({0: 1}), 1)
-    rig.fs = disk.kill()
-    assert len(rig.files()) == 2
-    rig.start(Covered({0: 1}), 1)
-    assert rig.replayed == []
-    assert len(rig.files()) == 1
+@pytest.mark.parametrize("mode", CRASH_MODES)
+def test_a_half_made_or_half_removed_layout_is_no_damage(mode: CrashMode) -> None:
+    covered = Covered(dict.fromkeys(range(6), 1))
+
+    def disk_with_three_shards() -> FakeDisk:
+        disk = FakeDisk()
+        rig = Rig(disk, settings=replace(SMALL, shards=3))
+        rig.start()
+        for log_id in range(6):
+            rig.add(log_id)
+        rig.wal.close()
+        return disk
+
+    calm = FaultFs(disk_with_three_shards())
+    Rig(calm, settings=TWO).start(covered, 1)
+    for call in calm.calls:
+        disk = disk_with_three_shards()
+        fs = FaultFs(disk)
+        fs.crash_at(call.index)
+        with pytest.raises(SimulatedCrash):
+            Rig(fs, settings=TWO).start(covered, 1)
+        rig = Rig(disk.crash(mode), settings=TWO)
+        assert rig.start(covered, 1).shards == 2
+        assert rig.replayed == []
+        assert len(rig.files()) == 2
 
 
 def test_a_missing_snapshot_is_an_error() -> None:

@@ -176,11 +176,15 @@ class Log:
         while keep < len(self.runs) and self.runs[keep].last_seq < self.low:
             keep += 1
         if keep:
-            self.released += self.runs[:keep]
+            self._release(self.runs[:keep])
             del self.runs[:keep]
         if self.tail is not None and self.tail.last_seq < self.low:
             self.tail = None
         self.holes = [hole for hole in self.holes if hole.gap_to >= self.evict_floor]
+
+    def _release(self, runs: list[Run]) -> None:
+        # Memory goes at once; only what is in a file has an owner that wants to know.
+        self.released += [run for run in runs if not isinstance(run, MemoryRun)]
 
     def _live_between(self, start: int, end: int) -> tuple[int, int]:
         """Count and bytes of live records with start <= seq < end."""
@@ -401,5 +405,5 @@ class Log:
         """A run without a live record is dropped whole."""
         dead = [run for run in self.runs if not run.live_count]
         if dead:
-            self.released += dead
+            self._release(dead)
             self.runs = [run for run in self.runs if run.live_count]

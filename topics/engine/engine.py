@@ -73,7 +73,7 @@ class Engine:
         self._publishing = Publishing(machine, turn, self.now_ms, self.checkpointer.dirty.add)
         self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
         self._dirty_bytes = 0
-        self._closing = False
+        self.closing = False
 
     @property
     def wal(self) -> CommitLog:
@@ -88,7 +88,7 @@ class Engine:
 
     def submit(self, command: Command) -> Ticket:
         """Decide a command now; its ticket is done when the answer may go out. Raises when it is refused."""
-        if self._closing:
+        if self.closing:
             raise ShuttingDown("the engine is closing")
         self._check_shards(command)
         if isinstance(command, Publish):
@@ -165,6 +165,7 @@ class Engine:
             earliest_seq=log.earliest_seq(),
             tombstone=plan.tombstone,
             scanned=plan.scanned,
+            epoch=topic.epoch,
         )
 
     def state(self, topic_name: str, partition: int = 0, touch: bool = True) -> TopicState:
@@ -229,6 +230,13 @@ class Engine:
             self.submit(Abort(tuple(due)))
         self.machine.batches.forget_before(now_ms)
 
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` and `checkpoint_due` want to be asked next; None while nothing is waiting for a time."""
+        deadlines = [stage.expires_ms for stage in self.machine.batches.stages.values() if not stage.decided]
+        if self.checkpointer.dirty:
+            deadlines.append(self._next_checkpoint_ms)
+        return min(deadlines, default=None)
+
     def resume(self) -> None:
         """After a recovery: finish the batches that were decided and not finished."""
         self._publishing.resume()
@@ -272,7 +280,7 @@ class Engine:
         self.end_checkpoint(job, None)
 
     def erasable(self, topic_name: str, partition: int) -> set[int]:
-        """The segments that may hold bytes of deleted records of a log; marks are set for all that is below its floor."""
+        """The segments that may hold bytes of deleted records of a log; all that is below its floor is marked."""
         log = self.machine.log(self.machine.topic(topic_name), partition)
         for run in log.parts():
             below = min(log.low, run.last_seq + 1)
@@ -288,7 +296,7 @@ class Engine:
 
     def stop(self) -> None:
         """Take no more commands. The host flushes, checkpoints, and then closes."""
-        self._closing = True
+        self.closing = True
 
     def close(self) -> None:
         try:

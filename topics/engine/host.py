@@ -15,7 +15,7 @@ from topics.engine.ticket import Ticket
 from topics.errors import Throttled
 from topics.model import Deleted
 
-TICK_SECONDS = 0.05
+TIMER_SECONDS_MIN = 0.01
 CAPTURE_SLICE = 64
 """Logs captured before the loop gets a turn."""
 THROTTLE_SECONDS_MAX = 30.0
@@ -35,7 +35,9 @@ class Host:
         self._waiters: dict[int, list[asyncio.Future[None]]] = {}
         engine.turn.wanted = self._want_flush
         engine.on_visible = self._wake
-        self._ticker = loop.create_task(self._tick())
+        self._timer: asyncio.TimerHandle | None = None
+        self._background: asyncio.Task[None] | None = None
+        self._arm()
 
     @classmethod
     async def open(cls, opener: Opener) -> Host:
@@ -100,6 +102,8 @@ class Host:
     def _flush(self) -> None:
         self._flush_wanted = False
         self.engine.flush()
+        self._start_checkpoint_if_due()
+        self._arm()
 
     # ---- readers
 
@@ -126,11 +130,20 @@ class Host:
 
     # ---- time
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            self.engine.tick()
-            self._start_checkpoint_if_due()
+    def _arm(self) -> None:
+        """Wake up when something is due; an idle engine has no timer."""
+        if self._timer is not None or self.engine.closing:
+            return
+        deadline_ms = self.engine.next_deadline_ms()
+        if deadline_ms is not None:
+            seconds = (deadline_ms - self.engine.now_ms()) / 1000
+            self._timer = self._loop.call_later(max(seconds, TIMER_SECONDS_MIN), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.engine.tick()
+        self._start_checkpoint_if_due()
+        self._arm()
 
     def _start_checkpoint_if_due(self) -> None:
         if self.engine.checkpoint_due() and not self._checkpointing.locked():
@@ -176,8 +189,11 @@ class Host:
     async def close(self) -> None:
         """Finish what was submitted, store everything, let go of the directory."""
         self.engine.stop()
-        self._ticker.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self.engine.flush()
+        if self._background is not None:
+            await self._background
         try:
             if self.engine.checkpointer.dirty and self.engine.checkpoint_possible():
                 await self.checkpoint()

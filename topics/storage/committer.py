@@ -278,9 +278,13 @@ class ThreadCommitter(Committer):
             self._work.notify()
 
     def _run(self) -> None:
-        while self._error is None and not self._wait():
-            self.work()
-        self._finish()
+        try:
+            while self._error is None and not self._wait():
+                self.work()
+            self._finish()
+        except Exception as error:
+            # The engine could not be told, as its loop is gone: whoever appends or closes will be.
+            self._fail(error)
 
     def _wait(self) -> bool:
         """Sleep until there is work; True when it is time to close."""

@@ -32,7 +32,6 @@ HEADER_BYTES = HEADER.size
 CHECKSUM = struct.Struct("<Q")
 OVERHEAD_BYTES = HEADER_BYTES + CHECKSUM.size
 ALIGN = 8
-BODY_BYTES_MAX = 2**32 - 1
 
 JOIN_BYTES_MAX = 32 * 1024
 """Bodies up to this size are copied behind their header: one short copy is cheaper than several buffers."""

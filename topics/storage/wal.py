@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from topics.errors import Deposed, LogStopped
+from topics.limits import FRAME_BODY_BYTES_MAX
 from topics.storage.commitlog import Covered, Entry
 from topics.storage.committer import Committer
-from topics.storage.frame import BODY_BYTES_MAX
 from topics.storage.walmetrics import ShardMetrics
 from topics.storage.walscan import FIRST_ENTRY_KIND
 from topics.storage.walshard import Trim
@@ -54,7 +54,8 @@ class Wal:
             body_bytes = 0
             for part in entry.body:
                 body_bytes += len(part)
-            assert body_bytes <= BODY_BYTES_MAX and entry.kind >= FIRST_ENTRY_KIND and log_id % self.shards == shard
+            assert body_bytes <= FRAME_BODY_BYTES_MAX and entry.kind >= FIRST_ENTRY_KIND
+            assert log_id % self.shards == shard
             size_bytes += body_bytes
         group = self._committers[shard].append(entries, size_bytes, sync)
         self._tails.update(ahead)

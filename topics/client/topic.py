@@ -1,0 +1,197 @@
+"""One topic, as a program uses it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Unpack
+
+from topics.client.fields import ConfigFields, RecordFields, check_config, check_records
+from topics.client.transport import DeleteRequest, Match, ReadRequest, Transport, WriteRequest
+from topics.errors import InvalidRequest
+from topics.limits import WAIT_MS_MAX
+from topics.model import Configured, Deleted, Dropped, Gap, Page, Reason, Record, TopicState, Written
+
+
+class Topic:
+    """A topic by its name. Making this object touches nothing; the first write creates the topic if need be."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<Topic {self._name}>"
+
+    @property
+    def name(self) -> str:
+        """The name, which is the topic's identity."""
+        return self._name
+
+    # ---- the topic itself
+
+    async def create(self, **config: Unpack[ConfigFields]) -> Configured:
+        """Create the topic, or give it this config: what is not named has its default."""
+        return await self._transport.configure(self._name, check_config(config), merge=False)
+
+    async def configure(self, **config: Unpack[ConfigFields]) -> Configured:
+        """Change the named config fields of an existing topic; the others stay."""
+        return await self._transport.configure(self._name, check_config(config), merge=True)
+
+    async def state(self, *, partition: int = 0, touch: bool = True) -> TopicState:
+        """One partition as it is now: its first and last seq, counts, config. `touch` counts as a read of it."""
+        return await self._transport.state(self._name, partition=partition, touch=touch)
+
+    async def drop(self, *, if_empty: bool = False) -> Dropped:
+        """Delete the topic with everything in it, for good. A topic of the same name starts again at seq 1."""
+        return await self._transport.drop(self._name, if_empty=if_empty)
+
+    # ---- writing
+
+    async def write(
+        self,
+        data: Any,
+        *,
+        tag: str | None = None,
+        node: str | None = None,
+        meta: Mapping[str, str] | None = None,
+        partition: int | None = None,
+        key: str | None = None,
+        idempotency_key: str | None = None,
+        producer: tuple[str, int, int] | None = None,
+        create: bool | None = None,
+        config: ConfigFields | None = None,
+    ) -> Written:
+        """Append one record; the answer comes when it is as safe as the topic's durability class says.
+
+        `data` is any JSON value. `key` picks the partition by hash, `partition` by number. A write repeated with the
+        same `idempotency_key`, or the same `producer` (id, epoch, sequence), is answered and not appended again.
+        `create` and `config` say what happens when the topic does not exist yet.
+        """
+        return await self.write_many(
+            [{"data": data, "tag": tag, "node": node, "meta": meta}],
+            partition=partition,
+            key=key,
+            idempotency_key=idempotency_key,
+            producer=producer,
+            create=create,
+            config=config,
+        )
+
+    async def write_many(
+        self,
+        records: Iterable[RecordFields],
+        *,
+        node: str | None = None,
+        partition: int | None = None,
+        key: str | None = None,
+        idempotency_key: str | None = None,
+        producer: tuple[str, int, int] | None = None,
+        create: bool | None = None,
+        config: ConfigFields | None = None,
+    ) -> Written:
+        """Append records in one atomic write: consecutive seqs, all or none.
+
+        Each is a mapping with `data` and, if wanted, `tag`, `node` and `meta`; `node` here is for those without one.
+        The other keywords are those of `write`.
+        """
+        request = WriteRequest(
+            records=check_records(records),
+            node=node,
+            partition=partition,
+            key=key,
+            idempotency_key=idempotency_key,
+            producer=producer,
+            create=create,
+            config=None if config is None else check_config(config),
+        )
+        return await self._transport.write(self._name, request)
+
+    # ---- reading
+
+    async def diff(
+        self,
+        from_seq: int = 0,
+        limit: int = 0,
+        *,
+        node: str | Sequence[str] = (),
+        include_tags: bool = True,
+        include_meta: bool = True,
+        wait_ms: int = 0,
+        match: Match | None = None,
+        partition: int = 0,
+        max_batch_bytes: int = 0,
+    ) -> Page:
+        """The records behind a cursor, one page of them; go on with `page.next_from_seq`.
+
+        Records written by `node` are left out, and so are those whose tag does not match `match`. A page may be empty
+        and still move the cursor; `page.caught_up` says that there is no more. `page.tombstone` tells of records that
+        were lost before they were read. With nothing to tell, it waits up to `wait_ms`, at most half a minute.
+        """
+        request = ReadRequest(
+            from_seq=from_seq,
+            partition=partition,
+            limit=limit,
+            max_batch_bytes=max_batch_bytes,
+            nodes=(node,) if isinstance(node, str) else node,
+            match=match,
+            include_tags=include_tags,
+            include_meta=include_meta,
+            wait_ms=wait_ms,
+        )
+        return await self._transport.read(self._name, request)
+
+    async def follow(
+        self,
+        from_seq: int = 0,
+        *,
+        tail: bool = False,
+        node: str | Sequence[str] = (),
+        match: Match | None = None,
+        partition: int = 0,
+    ) -> AsyncIterator[Record | Gap]:
+        """Every record behind a cursor, and those to come, without end.
+
+        Where records were lost before they could be read, a `Gap` comes in their place. With `tail` it begins behind
+        what is there at the first step. It ends with `TopicNotFound` when the topic is dropped.
+        """
+        if tail and from_seq:
+            raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
+        cursor = from_seq
+        epoch = None
+        if tail:
+            state = await self.state(partition=partition)
+            cursor, epoch = state.head_seq, state.epoch
+        while True:
+            page = await self.diff(cursor, node=node, match=match, partition=partition, wait_ms=WAIT_MS_MAX)
+            if epoch not in (None, page.epoch) and not _tells_recreation(page):
+                # Another topic of the same name has taken over. Its seqs have nothing to do with the cursor.
+                yield Gap(gap_from=1, gap_to=page.head_seq, reason=Reason.RECREATED)
+                cursor, epoch = 0, page.epoch
+                continue
+            if page.tombstone is not None:
+                yield Gap(page.tombstone.gap_from, page.tombstone.gap_to, page.tombstone.reason)
+            for record in page.records:
+                yield record
+            cursor, epoch = page.next_from_seq, page.epoch
+
+    # ---- deleting
+
+    async def delete(
+        self,
+        before_seq: int | None = None,
+        *,
+        match: Match | None = None,
+        erase: bool = False,
+        partition: int = 0,
+    ) -> Deleted:
+        """Delete records below `before_seq`, or whose tag matches, or both; those written later are not touched.
+
+        `match` is a tag, or `["tag", "Glob", "prefix*"]`. They are gone for every reader at once, and nobody is told of
+        a gap. With `erase`, their bytes are gone from disk as well when this returns.
+        """
+        request = DeleteRequest(partition=partition, before_seq=before_seq, match=match, erase=erase)
+        return await self._transport.delete(self._name, request)
+
+
+def _tells_recreation(page: Page) -> bool:
+    return page.tombstone is not None and page.tombstone.reason is Reason.RECREATED
