@@ -1,0 +1,86 @@
+"""A durable event engine: one log per topic, and several ways to take from it.
+
+    async with topics.open("./data") as client:
+        orders = client.topic("orders")
+        await orders.write({"sku": "A1"}, tag="order-1")
+        async for event in orders.follow():
+            ...
+
+`topics.sync` has the same names for plain code, `topics.errors` everything that can go wrong.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from topics import errors
+from topics.model import (
+    Aborted,
+    Configured,
+    Deleted,
+    Discard,
+    Dropped,
+    Durability,
+    Gap,
+    Page,
+    Published,
+    Reason,
+    Record,
+    StageState,
+    Tombstone,
+    TopicConfig,
+    TopicState,
+    TopicType,
+    Written,
+)
+
+if TYPE_CHECKING:
+    from topics import sync
+    from topics.client import Client, Topic
+    from topics.embedded import open
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aborted",
+    "Client",
+    "Configured",
+    "Deleted",
+    "Discard",
+    "Dropped",
+    "Durability",
+    "Gap",
+    "Page",
+    "Published",
+    "Reason",
+    "Record",
+    "StageState",
+    "Tombstone",
+    "Topic",
+    "TopicConfig",
+    "TopicState",
+    "TopicType",
+    "Written",
+    "__version__",
+    "errors",
+    "open",
+    "sync",
+]
+
+# Every module of the package imports this one first. What stands on the engine is loaded when it is asked for, so that
+# the lower rooms do not depend on the upper ones and the command line starts without them.
+_LATER = {"open": "topics.embedded", "Client": "topics.client", "Topic": "topics.client", "sync": "topics.sync"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    found: object = getattr(module, name, module)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -141,6 +141,14 @@ def read_bytes(fs: FileSystem, path: str) -> bytes:
         file.close()
 
 
+def replace_bytes(fs: FileSystem, path: str, content: bytes) -> None:
+    """Make `content` the whole file."""
+    fs.unlink(path)
+    file = fs.open(path, "create")
+    file.write_at(0, [content])
+    file.close()
+
+
 def flip(fs: FileSystem, path: str, offset: int, mask: int = 0xFF) -> None:
     file = fs.open(path, "write")
     (byte,) = file.read_at(offset, 1)

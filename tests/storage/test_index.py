@@ -12,11 +12,14 @@ from tests.storage.samples import (
     live_rows,
     read_bytes,
     reopen,
+    replace_bytes,
     sample,
+    simple_rows,
     stretches,
     write,
 )
 from topics.core.match import Match
+from topics.errors import Damaged
 from topics.storage import index
 from topics.storage.segmentfile import SectionKey
 from topics.testing import FakeDisk
@@ -68,3 +71,19 @@ def test_a_long_section_has_several_tag_tables(monkeypatch: pytest.MonkeyPatch) 
     assert segment.run(0).find(Match(b"t1", prefix=False), 100).tolist() == [1, 4, 40, 41, 42, 43]
     assert segment.run(0).find(Match(b"t", prefix=True), 42).tolist() == [1, 2, 3, 4, 5, 40, 41]
     assert segment.run(1).find(Match(b"t0", prefix=False), 10).tolist() == [3, 6, 9]
+
+
+def test_the_index_of_another_file_is_rebuilt_or_its_blocks_are_refused() -> None:
+    """Even when number and salt are the same, as they never are."""
+    disk, longer, shifted = FakeDisk(), FakeDisk(), FakeDisk()
+    write(disk, 1, [(key(1), [simple_rows(1, 3)])])
+    write(longer, 1, [(key(1), [simple_rows(1, 4)])])
+    write(shifted, 1, [(key(1), [simple_rows(5, 3)])])
+    replace_bytes(disk, INDEX, read_bytes(longer, INDEX))
+    segment = reopen(disk, 1)
+    assert segment.index_rebuilt is not None and "another file" in segment.index_rebuilt
+    assert live_rows(segment.run(0)) == simple_rows(1, 3)
+    assert segment.data_bytes == reopen(shifted, 1).data_bytes
+    replace_bytes(disk, INDEX, read_bytes(shifted, INDEX))
+    with pytest.raises(Damaged, match=r"seqs 5\.\.7"):
+        reopen(disk, 1).run(0).block_at(5)

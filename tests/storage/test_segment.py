@@ -13,6 +13,7 @@ from tests.storage.samples import (
     live_rows,
     read_bytes,
     reopen,
+    replace_bytes,
     sample,
     simple_rows,
     stretches,
@@ -46,10 +47,7 @@ def test_a_cut_off_file_is_not_opened() -> None:
     sample(disk)
     content = read_bytes(disk, DATA)
     for length in range(0, len(content), 5):
-        disk.unlink(DATA)
-        file = disk.open(DATA, "create")
-        file.write_at(0, [content[:length]])
-        file.close()
+        replace_bytes(disk, DATA, content[:length])
         with pytest.raises(Damaged):
             reopen(disk, 1)
 

@@ -4,12 +4,16 @@ import pytest
 
 from tests.storage.samples import (
     DATA,
+    HOT,
+    SALT,
     Row,
+    block_of,
     flip,
     key,
     live_rows,
     read_bytes,
     reopen,
+    replace_bytes,
     rows_of,
     sample,
     simple_rows,
@@ -17,7 +21,8 @@ from tests.storage.samples import (
 )
 from topics.errors import Damaged
 from topics.storage import frame
-from topics.storage.segmentfile import scan
+from topics.storage.segmentfile import read_end, scan
+from topics.storage.segmentwriter import write_segment
 from topics.testing import FakeDisk
 
 
@@ -104,3 +109,26 @@ def test_a_damaged_header_or_end_does_not_hide_the_blocks(where: str) -> None:
     found = list(scan(DATA, disk.map(DATA).view, 1, damages.append))
     assert [rows_of(block.block) for block in found] == list(sections.values())
     assert damages
+
+
+def test_a_block_that_is_missing_without_a_trace_is_noticed_by_the_totals() -> None:
+    disk = FakeDisk()
+    sample(disk)
+    _, second = scan(DATA, disk.map(DATA).view, 1)
+    content = read_bytes(disk, DATA)
+    replace_bytes(disk, DATA, content[: second.offset] + content[second.offset + second.frame_bytes :])
+    with pytest.raises(Damaged, match="ends with 2 blocks of 7 records in 2 sections, but holds 1 of 4 in 2"):
+        list(scan(DATA, disk.map(DATA).view, 1))
+
+
+def test_the_end_of_another_file_is_noticed() -> None:
+    disk, other = FakeDisk(), FakeDisk()
+    for fs, salt in ((disk, SALT), (other, SALT + 1)):
+        fs.make_dir(HOT)
+        write_segment(fs, HOT, 1, salt, 0, [(key(1), [(block_of(simple_rows(1, 3)), None)])])
+    _, end_at = read_end(DATA, memoryview(read_bytes(disk, DATA)), len(read_bytes(disk, DATA)))
+    replace_bytes(disk, DATA, read_bytes(disk, DATA)[:end_at] + read_bytes(other, DATA)[end_at:])
+    with pytest.raises(Damaged, match="of another file"):
+        list(scan(DATA, disk.map(DATA).view, 1))
+    with pytest.raises(Damaged, match="of another file"):
+        reopen(disk, 1)

@@ -6,7 +6,7 @@ import pytest
 from tests.storage.samples import COLD, HOT, Row, flip, key, live_rows, read_bytes, reopen, simple_rows, write
 from topics.errors import Damaged
 from topics.storage.draft import TEMP_SUFFIX
-from topics.storage.fs import FileSystem
+from topics.storage.fs import FileSystem, Mapping
 from topics.storage.segment import Segment, write_marks
 from topics.storage.segmentfile import data_name, index_name
 from topics.storage.tier import Tiers, shred
@@ -43,7 +43,9 @@ def test_a_relocated_segment_reads_the_same() -> None:
     assert disk.list(COLD) == [data_name(1), index_name(1)]
     segment.moved()
     assert live_rows(run) == LIVE
-    assert read(disk.crash("lost")) == LIVE
+    after = disk.crash("lost")
+    assert after.list(HOT) == []
+    assert read(after) == LIVE
 
 
 def test_marks_after_a_relocation_go_to_the_cold_file() -> None:
@@ -127,6 +129,24 @@ def test_a_failing_cold_disk_leaves_the_hot_files() -> None:
             Tiers(faulty, HOT, COLD).relocate(1)
         assert disk.list(HOT) == [data_name(1), index_name(1)]
         assert read(disk) == LIVE
+
+
+class RottenDisk(FakeDisk):
+    """Gives back other bytes than were written to drafts."""
+
+    def map(self, path: str) -> Mapping:
+        if path.endswith(TEMP_SUFFIX):
+            flip(self, path, 100)
+        return super().map(path)
+
+
+def test_a_copy_that_is_not_what_was_written_is_noticed() -> None:
+    disk = RottenDisk()
+    marked_segment(disk)
+    with pytest.raises(Damaged, match="not what was copied"):
+        Tiers(disk, HOT, COLD).relocate(1)
+    assert disk.list(COLD) == []
+    assert read(disk) == LIVE
 
 
 def test_a_sweep_removes_what_nothing_needs() -> None:

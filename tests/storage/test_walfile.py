@@ -9,8 +9,10 @@ from topics.storage.frame import Kind
 from topics.storage.walfile import (
     FORMAT_VERSION,
     FileHeader,
+    erased_path,
     file_name,
     header_frame,
+    is_erased,
     is_spare,
     parse_name,
     read_header,
@@ -44,6 +46,7 @@ def test_names_sort_like_numbers_and_parse_back() -> None:
     for other in ("1-7.wal", "0.spare", "x-0000000007.wal", "1-0000000007.wal.tmp", "1-0000000007"):
         assert parse_name(other) is None
     assert is_spare(spare_name(3)) and not is_spare(file_name(3, 1))
+    assert is_erased(erased_path(file_name(3, 1))) and not is_erased(file_name(3, 1)) and not is_erased("x.erased")
 
 
 def test_a_header_is_read_back() -> None:

@@ -385,3 +385,30 @@ def test_progress_ends_at_the_whole() -> None:
     recovery = rig.recover()
     done, total = recovery.progress
     assert done == total > 50_000
+
+
+@pytest.mark.parametrize("mode", CRASH_MODES)
+def test_a_power_loss_while_erasing_is_no_damage(mode: CrashMode) -> None:
+    def erase(fs: FileSystem) -> Rig:
+        rig = Rig(fs)
+        rig.start()
+        rig.add(0, b"secret" * 2000)
+        rig.add(1, b"secret")
+        rig.wal.work()
+        rig.wal.trim(Covered({0: 1, 1: 1}), 1, erase=True)
+        rig.wal.work()
+        return rig
+
+    calm = FaultFs(FakeDisk())
+    erase(calm)
+    for call in calm.calls:
+        disk = FakeDisk(seed=call.index)
+        fs = FaultFs(disk)
+        fs.crash_at(call.index)
+        with pytest.raises(SimulatedCrash):
+            erase(fs)
+        after = disk.crash(mode)
+        rig = Rig(after)
+        rig.start(Covered({0: 1, 1: 1}), 1)
+        assert rig.replayed == []
+        assert not [name for name in after.list(DIRECTORY) if name.endswith(".erased")]

@@ -221,3 +221,38 @@ def test_a_mark_never_counts_a_sync_that_failed() -> None:
     rig.add(0)
     rig.wal.work()
     assert {found.mark for found in valid_frames(fs.map(header.path).view, header.first, header.salt)} == {header.first}
+
+
+def test_an_erasing_trim_leaves_no_byte_of_what_is_covered() -> None:
+    disk = FakeDisk()
+    rig = Rig(disk)
+    rig.start()
+    rig.add(0, b"secret" * 2000)
+    rig.add(1, b"secret")
+    rig.wal.work()
+    told: list[Exception | None] = []
+    rig.wal.trim(Covered({0: 1, 1: 1}), 1, erase=True, done=told.append)
+    assert told == []
+    rig.wal.work()
+    assert told == [None]
+    assert not [path for path, data in disk.contents().items() if b"secret" in data]
+    rig.add(1, b"kept")
+    rig.wal.work()
+    rig.recover(Covered({0: 1, 1: 1}), 1)
+    assert rig.replayed == flat([entry(1, 2, b"kept")])
+
+
+def test_a_trim_of_a_stopped_or_closed_shard_says_so() -> None:
+    rig = Rig(FakeDisk())
+    rig.start()
+    rig.wal.close()
+    told: list[Exception | None] = []
+    rig.wal.trim(Covered(), 1, done=told.append)
+    assert [type(error) for error in told] == [LogStopped]
+    fs = FaultFs(FakeDisk())
+    rig = Rig(fs)
+    rig.start()
+    fs.fail("sync", path="*.wal")
+    rig.wal.trim(Covered(), 1, done=told.append)
+    rig.wal.work()
+    assert isinstance(told[1], OSError)

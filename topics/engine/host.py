@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from topics.core.commands import Command, Delete
+from topics.core.commands import Command, Delete, Drop
 from topics.core.log import Log
 from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
@@ -57,6 +57,8 @@ class Host:
     async def submit(self, command: Command) -> object:
         """Decide a command and wait for its answer."""
         ticket = self.engine.submit(command)
+        if isinstance(command, Drop):
+            self._wake_stranded()
         return ticket.result() if ticket.done else await self.answer(ticket)
 
     async def submit_patiently(self, command: Command) -> object:
@@ -108,9 +110,11 @@ class Host:
     # ---- readers
 
     async def wait_visible(self, log: Log, above_seq: int, timeout_s: float) -> bool:
-        """Wait until readers see a record above `above_seq`; False when the time is over."""
+        """Wait until readers see a record above `above_seq`; False when the time is over, or the log is gone."""
         deadline = self._loop.time() + timeout_s
         while log.visible_seq <= above_seq:
+            if self.engine.closing or self.engine.machine.logs.get(log.log_id) is not log:
+                return False
             future = self._loop.create_future()
             self._waiters.setdefault(log.log_id, []).append(future)
             try:
@@ -118,15 +122,26 @@ class Host:
             except TimeoutError:
                 return log.visible_seq > above_seq
             finally:
-                waiting = self._waiters.get(log.log_id)
-                if waiting is not None and future in waiting:
+                waiting = self._waiters.get(log.log_id, [])
+                if future in waiting:
                     waiting.remove(future)
+                    if not waiting:
+                        del self._waiters[log.log_id]
         return True
 
     def _wake(self, log: Log) -> None:
-        for future in self._waiters.pop(log.log_id, ()):
+        self._wake_id(log.log_id)
+
+    def _wake_id(self, log_id: int) -> None:
+        for future in self._waiters.pop(log_id, ()):
             if not future.done():
                 future.set_result(None)
+
+    def _wake_stranded(self) -> None:
+        """Wake those who wait for a log that nothing will ever be written to again."""
+        logs = self.engine.machine.logs
+        for log_id in [log_id for log_id in self._waiters if self.engine.closing or log_id not in logs]:
+            self._wake_id(log_id)
 
     # ---- time
 
@@ -189,6 +204,7 @@ class Host:
     async def close(self) -> None:
         """Finish what was submitted, store everything, let go of the directory."""
         self.engine.stop()
+        self._wake_stranded()
         if self._timer is not None:
             self._timer.cancel()
         self.engine.flush()

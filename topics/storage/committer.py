@@ -100,7 +100,7 @@ class Committer:
     def trim(self, trim: Trim, done: Done) -> None:
         """Trim in the next round; `done` is called on the engine's thread afterwards."""
         with self._lock:
-            if self._error is None:
+            if self._error is None and not self._closed:
                 # A trim that waits already is covered by this one, but for its wish to erase.
                 self._trim = trim.also(self._trim)
                 self._trim_done.append(done)
@@ -284,6 +284,7 @@ class ThreadCommitter(Committer):
             self._finish()
         except Exception as error:
             # The engine could not be told, as its loop is gone: whoever appends or closes will be.
+            self._post = _to_nobody
             self._fail(error)
 
     def _wait(self) -> bool:
@@ -298,3 +299,7 @@ class ThreadCommitter(Committer):
                 self._work.wait(None if timeout_ns is None else timeout_ns / NS_PER_S)
                 self._idle = False
             return self._closing
+
+
+def _to_nobody(report: Callable[[], None]) -> None:
+    """The `post` of a committer whose engine is gone."""

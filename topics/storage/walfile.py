@@ -5,7 +5,8 @@ with salt 0 so that it can be read before the file's own salt is known; the salt
 `mark` too, so that a salvage can go on when the header is damaged.
 
 A file is filled with its header and synced under the name `<shard>.spare` and only then renamed, so a file with a WAL
-name always had a good header: a bad one is damage, never a creation cut short.
+name always had a good header: a bad one is damage, never a creation cut short. A file that is to be overwritten gets
+the name `….wal.erased` first, for the same reason.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ HEADER_SALT = 0
 
 _NAME = re.compile(r"(\d+)-(\d{10})\.wal")
 _SPARE = re.compile(r"\d+\.spare")
+_ERASED_SUFFIX = ".erased"
 
 
 class FileHeader(msgspec.Struct, frozen=True):
@@ -62,6 +64,15 @@ def parse_name(name: str) -> tuple[int, int] | None:
 
 def is_spare(name: str) -> bool:
     return _SPARE.fullmatch(name) is not None
+
+
+def erased_path(path: str) -> str:
+    """What a WAL file is called while it is overwritten."""
+    return path + _ERASED_SUFFIX
+
+
+def is_erased(name: str) -> bool:
+    return parse_name(name.removesuffix(_ERASED_SUFFIX)) is not None and name.endswith(_ERASED_SUFFIX)
 
 
 def header_frame(header: FileHeader) -> list[Buffer]:

@@ -25,8 +25,9 @@ from topics.errors import Damaged
 from topics.storage.commitlog import Covered, Listener
 from topics.storage.committer import Committer, CommitterSettings, Post, ThreadCommitter
 from topics.storage.fs import FileSystem
+from topics.storage.tier import shred
 from topics.storage.wal import Wal, WalSettings
-from topics.storage.walfile import file_name, is_spare, parse_name
+from topics.storage.walfile import file_name, is_erased, is_spare, parse_name
 from topics.storage.walscan import Loss, Replayed, ScannedFile, ShardScan, TornTail, open_file
 from topics.storage.walshard import ShardFiles, ShardStart, seal_recovered
 
@@ -64,6 +65,7 @@ class WalRecovery:
         self._tails: dict[int, int] = {}
         names = fs.list(directory)
         self._spares = [f"{directory}/{name}" for name in names if is_spare(name)]
+        self._erased = [f"{directory}/{name}" for name in names if is_erased(name)]
         found = self._open_files(names, salvage)
         self._highest: dict[int, int] = {file.shard: file.number for file in found}
         self._layout = max((file.header.layout for file in found if file.header), default=0)
@@ -208,7 +210,9 @@ class WalRecovery:
         spares = [path for path in self._spares if self._fs.exists(path)]
         for path in [*self._obsolete, *spares]:
             self._fs.unlink(path)
-        if self._obsolete or spares:
+        for path in self._erased:
+            shred(self._fs, path)
+        if self._obsolete or spares or self._erased:
             self._fs.sync_dir(self._directory)
 
 

@@ -27,7 +27,7 @@ from topics.storage.commitlog import Covered, Entry
 from topics.storage.frame import Kind
 from topics.storage.fs import Buffer, File, FileSystem
 from topics.storage.tier import shred
-from topics.storage.walfile import FORMAT_VERSION, FileHeader, file_name, header_frame, spare_name
+from topics.storage.walfile import FORMAT_VERSION, FileHeader, erased_path, file_name, header_frame, spare_name
 from topics.storage.walmetrics import ShardMetrics
 from topics.storage.walscan import CLEAN_STOP, ScannedFile, Trimmed, read_entries
 
@@ -184,14 +184,7 @@ class ShardFiles:
             self.sync()
         else:
             self._make_room(0)
-        for file in dropped:
-            if trim.erase:
-                shred(self._fs, file.path)
-            else:
-                self._fs.unlink(file.path)
-        if dropped:
-            self._fs.sync_dir(self._directory)
-        self.metrics.files_trimmed += len(dropped)
+        self._drop([file.path for file in dropped], trim.erase)
 
     def read(self, log_id: int, from_position: int) -> Iterator[Entry]:
         """One log's entries as far as they are written. Any thread may call this."""
@@ -220,6 +213,22 @@ class ShardFiles:
 
     def _oldest(self) -> int:
         return self.stored[0].number if self.stored else self.active.number
+
+    def _drop(self, paths: Sequence[str], erase: bool) -> None:
+        if not paths:
+            return
+        if erase:
+            for path in paths:
+                self._fs.rename(path, erased_path(path))
+            # A WAL file that is half zeros would be damage; under another name it is rubbish.
+            self._fs.sync_dir(self._directory)
+        for path in paths:
+            if erase:
+                shred(self._fs, erased_path(path))
+            else:
+                self._fs.unlink(path)
+        self._fs.sync_dir(self._directory)
+        self.metrics.files_trimmed += len(paths)
 
     def _write_out(self, buffers: Sequence[Buffer], size: int) -> None:
         if not size:

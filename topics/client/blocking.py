@@ -1,0 +1,137 @@
+"""The asyncio client for plain code: the same objects, driven on an event loop in a thread of its own.
+
+A face stands before an asyncio object and has its methods, made from them and not written again:
+
+    blocking     a coroutine method becomes one that returns its result
+    iterating    a method that gives an async iterator becomes one that gives an iterator
+
+Names, signatures and docstrings are those of the originals, for `help()` and for type checkers alike. All faces of
+one client share a `Portal`: the loop, the thread it runs in, and the way into it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+A = TypeVar("A")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_END = object()
+
+
+class Portal:
+    """An event loop in a thread. It starts at its first use, and again after `close`."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run on the loop, and wait for the result here."""
+        future = asyncio.run_coroutine_threadsafe(work, self._running_loop())
+        try:
+            return future.result()
+        except BaseException:
+            # Ctrl-C hits the thread that waits, so that the work has to be told. Finished work does not mind.
+            future.cancel()
+            raise
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run on the loop without waiting; nothing happens when there is no loop any more."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(work(), loop)
+
+    def close(self) -> None:
+        """Stop the loop when it has nothing left to do, and end its thread."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        self._loop = self._thread = None
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                # A program that forgets to close may still end.
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="topics", daemon=True)
+                self._thread.start()
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_finish_tasks())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+async def _finish_tasks() -> None:
+    """Cancel what still runs, in other threads' calls for example, and let it end."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Face(Generic[A]):
+    """Stands before an asyncio object, for code that knows no asyncio."""
+
+    def __init__(self, behind: A, portal: Portal) -> None:
+        self._behind = behind
+        self._portal = portal
+
+    def __repr__(self) -> str:
+        return repr(self._behind)
+
+
+def blocking(method: Callable[Concatenate[A, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Face[A], P], R]:
+    """A coroutine method as one that waits for its result."""
+
+    @functools.wraps(method)
+    def call(face: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return face._portal.run(method(face._behind, *args, **kwargs))
+
+    return call
+
+
+def iterating(method: Callable[Concatenate[A, P], AsyncIterator[R]]) -> Callable[Concatenate[Face[A], P], Iterator[R]]:
+    """A method that gives an async iterator as one that gives an iterator."""
+
+    @functools.wraps(method)
+    def iterate(face: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        events = method(face._behind, *args, **kwargs)
+        try:
+            while (event := face._portal.run(_step(events))) is not _END:
+                yield event
+        finally:
+            # Not waited for: an iterator that is let go ends wherever it is collected, the loop's thread included.
+            face._portal.start(functools.partial(_stop, events))
+
+    original = inspect.signature(method)
+    annotation = str(original.return_annotation).replace("AsyncIterator", "Iterator")
+    iterate.__dict__["__signature__"] = original.replace(return_annotation=annotation)
+    return iterate
+
+
+async def _step(events: AsyncIterator[R]) -> R:
+    end: Any = _END
+    return await anext(events, end)
+
+
+async def _stop(events: AsyncIterator[Any]) -> None:
+    if inspect.isasyncgen(events):
+        await events.aclose()

@@ -1,0 +1,282 @@
+"""The engine in this process: the composition root of `topics.open`, and its transport.
+
+Everything that touches the world is chosen here and handed down: the file system, the clock, the settings, chance. The
+engine belongs to the event loop that opened it. A verb turns its request into one command or one read; there is no
+lock, because between two awaits nobody else runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol, TypeVar
+
+from topics import settings as setting_table
+from topics.client.client import Client
+from topics.client.transport import DeleteRequest, ReadRequest, StageRequest, WriteRequest
+from topics.clock import SystemClock
+from topics.core import config as configs
+from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.cut import Shape
+from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_key
+from topics.core.machine import Bounds
+from topics.core.match import parse_match
+from topics.core.partition import partition_of
+from topics.core.records import RecordLimits, Records
+from topics.engine.checkpoint import SegmentLimits
+from topics.engine.engine import Engine, EngineLimits
+from topics.engine.host import Host
+from topics.engine.recovery import Options, recover
+from topics.errors import BatchTooLarge, InvalidRequest, NotReady, ShuttingDown
+from topics.limits import WAIT_MS_MAX
+from topics.model import (
+    Aborted,
+    Configured,
+    Deleted,
+    Dropped,
+    Page,
+    Published,
+    StageState,
+    TopicState,
+    Written,
+)
+from topics.settings import Settings
+from topics.storage.committer import Post
+from topics.storage.fs import RealFs
+from topics.storage.wal import WalSettings
+
+SALT_BITS = 64
+
+T = TypeVar("T")
+
+
+class PathLike(Protocol):
+    """What `pathlib.Path` is."""
+
+    def __fspath__(self) -> str: ...
+
+
+def open(path: str | PathLike, **settings: str | int | None) -> Client:
+    """The engine on a directory, in this process. Use it as `async with topics.open("./data") as client`.
+
+    The directory is made when it is not there. One process has it open at a time; another one gets `DirectoryLocked`.
+    Settings are the `TOPICS_*` variables of the environment, and keywords such as `wal_shards=4` go before them; see
+    docs/SETTINGS.md.
+    """
+    directory = path if isinstance(path, str) else path.__fspath__()
+    values = asdict(setting_table.load()) | settings | {"data_dir": directory}
+    return Client(Embedded(setting_table.build(values)))
+
+
+def options(settings: Settings) -> Options:
+    """What the engine takes of the settings."""
+    return Options(
+        bounds=Bounds(
+            topics_max=settings.max_topics,
+            total_bytes_max=settings.max_total_bytes,
+            stage_ttl_ms=settings.stage_ttl_ms,
+            staged_bytes_max=settings.max_staged_bytes,
+        ),
+        limits=EngineLimits(limit_max=settings.max_limit, checkpoint_ms=settings.checkpoint_ms),
+        segments=SegmentLimits(
+            bytes_max=settings.segment_bytes,
+            records_max=settings.segment_records,
+            cold_after_ms=settings.cold_after_ms,
+        ),
+        wal=WalSettings(
+            shards=settings.wal_shards, file_bytes=settings.wal_file_bytes, disk_sync_ms=settings.disk_sync_ms
+        ),
+        hot_bytes=settings.hot_bytes,
+        cold_dir=settings.cold_dir,
+    )
+
+
+def record_limits(settings: Settings) -> RecordLimits:
+    """How large a write and its records may be."""
+    return RecordLimits(
+        batch_records=settings.max_batch_records,
+        record_bytes=settings.max_record_bytes,
+        meta_bytes=settings.max_meta_bytes,
+        tag_bytes=settings.max_tag_bytes,
+        node_bytes=settings.max_node_bytes,
+    )
+
+
+def opener(settings: Settings) -> Callable[[Post], Engine]:
+    """Opens the engine on the real disk under the real clock."""
+    clock = SystemClock()
+
+    def open_engine(post: Post) -> Engine:
+        return recover(
+            RealFs(clock), settings.data_dir, clock, lambda: secrets.randbits(SALT_BITS), options(settings), post
+        )
+
+    return open_engine
+
+
+class Embedded:
+    """A transport without a wire."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._limits = record_limits(settings)
+        self._host: Host | None = None
+        self._closing = False
+
+    async def open(self) -> None:
+        if self._host is not None:
+            raise InvalidRequest(f"{self._settings.data_dir} is open already: enter a client once")
+        self._host = await Host.open(opener(self._settings))
+
+    async def close(self) -> None:
+        if self._host is None or self._closing:
+            return
+        self._closing = True
+        try:
+            await self._host.close()
+        finally:
+            self._host = None
+            self._closing = False
+
+    def _open_host(self) -> Host:
+        if self._closing:
+            raise ShuttingDown(f"{self._settings.data_dir} is being closed")
+        if self._host is None:
+            raise NotReady(f"{self._settings.data_dir} is not open: use the client inside `async with topics.open(…)`")
+        return self._host
+
+    async def _submit(self, command: Command, kind: type[T]) -> T:
+        reply = await self._open_host().submit_patiently(command)
+        assert isinstance(reply, kind)
+        return reply
+
+    # ---- topics
+
+    async def configure(self, topic: str, fields: Mapping[str, object], *, merge: bool) -> Configured:
+        if merge:
+            self._open_host().engine.machine.topic(topic)
+        return await self._submit(Configure(topic, fields, merge), Configured)
+
+    async def drop(self, topic: str, *, if_empty: bool) -> Dropped:
+        return await self._submit(Drop(topic, if_empty), Dropped)
+
+    async def state(self, topic: str, *, partition: int, touch: bool) -> TopicState:
+        return self._open_host().engine.state(topic, partition, touch)
+
+    async def topics(self, *, prefix: str, after: str, limit: int) -> list[TopicState]:
+        await _give_way()
+        return self._open_host().engine.topics(prefix, after, limit)
+
+    # ---- records
+
+    async def write(self, topic: str, request: WriteRequest) -> Written:
+        command = Append(
+            topic,
+            self._records(request.records, request.node),
+            self._partition(topic, request.partition, request.key, request.config),
+            _dedupe_key(request),
+            request.create,
+            request.config,
+        )
+        return await self._submit(command, Written)
+
+    async def read(self, topic: str, request: ReadRequest) -> Page:
+        await _give_way()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(request.wait_ms, WAIT_MS_MAX) / 1000
+        page = self._read(topic, request, request.from_seq)
+        while not page.count and page.tombstone is None and page.caught_up:
+            remaining_s = deadline - loop.time()
+            if remaining_s <= 0:
+                break
+            # Nothing is awaited between the read above and the look at the log below, so no record slips through.
+            host = self._open_host()
+            machine = host.engine.machine
+            log = machine.log(machine.topic(topic), request.partition)
+            await host.wait_visible(log, page.next_from_seq, remaining_s)
+            page = self._read(topic, request, page.next_from_seq)
+        return page
+
+    def _read(self, topic: str, request: ReadRequest, from_seq: int) -> Page:
+        if request.limit < 0:
+            raise InvalidRequest(f"limit must be 0 or more, not {request.limit}", field="limit", expected="0 or more")
+        return self._open_host().engine.read(
+            topic,
+            from_seq,
+            partition=request.partition,
+            limit=request.limit,
+            byte_budget=request.max_batch_bytes,
+            nodes=request.nodes,
+            match=None if request.match is None else parse_match(request.match),
+            shape=Shape(tags=request.include_tags, meta=request.include_meta),
+        )
+
+    async def delete(self, topic: str, request: DeleteRequest) -> Deleted:
+        match = None if request.match is None else parse_match(request.match)
+        command = Delete(topic, request.partition, request.before_seq, match)
+        if request.erase:
+            return await self._open_host().erase(command)
+        return await self._submit(command, Deleted)
+
+    # ---- atomic batches
+
+    async def stage(self, request: StageRequest) -> StageState:
+        partition = self._partition(request.topic, request.partition, request.key, None)
+        records = self._records(request.records, request.node)
+        return await self._submit(Stage(request.stage, request.topic, records, partition), StageState)
+
+    async def publish(self, stages: Sequence[str], *, producer: tuple[str, int]) -> Published:
+        return await self._submit(Publish(tuple(stages), *producer), Published)
+
+    async def abort(self, stages: Sequence[str]) -> Aborted:
+        return await self._submit(Abort(tuple(stages)), Aborted)
+
+    # ---- from requests to commands
+
+    def _records(self, items: Sequence[Mapping[str, Any]], node: str | None) -> Records:
+        records = Records.of(items, node=node or "", limits=self._limits)
+        most = self._settings.max_body_bytes
+        if records.payload_bytes > most:
+            raise BatchTooLarge(
+                f"the records have {records.payload_bytes} bytes together, at most {most} are allowed in one write",
+                bytes=records.payload_bytes,
+                max_bytes=most,
+            )
+        return records
+
+    def _partition(
+        self, topic: str, partition: int | None, key: str | None, config: Mapping[str, object] | None
+    ) -> int:
+        """The partition a write goes to; a topic that does not exist yet has as many as `config` gives it."""
+        if key is None:
+            return partition or 0
+        if partition is not None:
+            message = "partition and key both choose the partition: give one of them"
+            raise InvalidRequest(message, field="key", expected="partition or key")
+        found = self._open_host().engine.machine.topics.get(topic)
+        partitions = (found.config if found is not None else configs.build(topic, config or {})).partitions
+        return partition_of(key, partitions)
+
+
+def _dedupe_key(request: WriteRequest) -> DedupeKey | None:
+    if request.producer is None:
+        return None if request.idempotency_key is None else check_idempotency_key(request.idempotency_key)
+    expected = "idempotency_key or producer"
+    if request.idempotency_key is not None:
+        message = "idempotency_key and producer are two ways to name a write: give one of them"
+        raise InvalidRequest(message, field="producer", expected=expected)
+    return check_producer_key(*_tuple(request.producer, ("id", "epoch", "sequence")))
+
+
+def _tuple(value: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list) or len(value) != len(names):
+        expected = f"({', '.join(names)})"
+        raise InvalidRequest(f"producer must be {expected}, not {value!r}", field="producer", expected=expected)
+    return tuple(value)
+
+
+async def _give_way() -> None:
+    """Let others have a turn: a reader that always finds something would otherwise never wait."""
+    await asyncio.sleep(0)

@@ -1,0 +1,80 @@
+"""The same client for plain code, without asyncio.
+
+    with topics.sync.open("./data") as client:
+        client.topic("orders").write({"sku": "A1"})
+
+Each client runs its engine on a thread of its own, so calls may come from any thread, and from several at once.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from topics import client, embedded
+from topics.client.blocking import Face, Portal, blocking, iterating
+from topics.embedded import PathLike
+
+__all__ = ["Client", "Topic", "open"]
+
+
+def open(path: str | PathLike, **settings: str | int | None) -> Client:
+    """The engine on a directory, in this process. Use it as `with topics.sync.open("./data") as client`.
+
+    The directory is made when it is not there. One process has it open at a time; another one gets `DirectoryLocked`.
+    Settings are the `TOPICS_*` variables of the environment, and keywords such as `wal_shards=4` go before them; see
+    docs/SETTINGS.md.
+    """
+    return Client(embedded.open(path, **settings), Portal())
+
+
+class Topic(Face[client.Topic]):
+    """A topic by its name. Making this object touches nothing; the first write creates the topic if need be."""
+
+    @property
+    def name(self) -> str:
+        """The name, which is the topic's identity."""
+        return self._behind.name
+
+    create = blocking(client.Topic.create)
+    configure = blocking(client.Topic.configure)
+    state = blocking(client.Topic.state)
+    drop = blocking(client.Topic.drop)
+    write = blocking(client.Topic.write)
+    write_many = blocking(client.Topic.write_many)
+    diff = blocking(client.Topic.diff)
+    follow = iterating(client.Topic.follow)
+    delete = blocking(client.Topic.delete)
+
+
+class Client(Face[client.Client]):
+    """All topics of one engine. Use it in `with`, which opens and closes it."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._portal.run(self._behind.__aenter__())
+        except BaseException:
+            self._portal.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Finish what was begun, store everything, let go of the engine. Leaving `with` does it."""
+        try:
+            self._portal.run(self._behind.close())
+        finally:
+            self._portal.close()
+
+    def topic(self, name: str) -> Topic:
+        """The topic of this name, whether it exists already or not."""
+        return Topic(self._behind.topic(name), self._portal)
+
+    topics = iterating(client.Client.topics)
+    stage = blocking(client.Client.stage)
+    publish = blocking(client.Client.publish)
+    abort = blocking(client.Client.abort)
