@@ -25,7 +25,7 @@ from topics.core.machine import Bounds
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
 from topics.core.records import RecordLimits, Records
-from topics.engine.checkpoint import SegmentLimits
+from topics.engine.job import SegmentLimits
 from topics.engine.engine import Engine, EngineLimits
 from topics.engine.host import Host
 from topics.engine.recovery import Options, recover

@@ -34,9 +34,9 @@ def kill(fs: FileSystem, number: int, section_no: int, seqs: list[int]) -> None:
     """Delete records of a segment, durably."""
     segment = reopen(fs, number)
     segment.run(section_no).mark(np.array(seqs, np.uint64))
-    pending = segment.pending_marks()
+    pending = segment.pending_marks(section_no)
     if pending is not None:
-        write_marks(fs, segment.path(), pending)
+        write_marks(fs, segment.path(), [pending])
 
 
 def copied(fs: FileSystem, number: int, *sections: tuple[SectionKey, list[tuple[int, int]]]) -> None:

@@ -80,21 +80,24 @@ def test_marks_are_in_effect_at_once_and_in_the_file_after_write_marks() -> None
     segment = reopen(disk, 1)
     runs = [segment.run(0), segment.run(1)]
     before = read_bytes(disk, DATA)
-    assert segment.pending_marks() is None
+    assert segment.pending_marks(0) is None
     assert runs[0].mark(u64(2)) == (1, rows[1].size)
     assert runs[1].mark(u64(3, 4, 9)) == (3, sum(rows[seq - 1].size for seq in (3, 4, 9)))
     assert read_bytes(disk, DATA) == before, "a mark is written later, by another thread"
     assert [row.seq for row in live_rows(runs[1])] == [1, 2, 5, 6, 7, 8, 10]
 
-    pending = segment.pending_marks()
-    assert pending is not None and len(pending.offsets) == 4
+    marks = [segment.pending_marks(0), segment.pending_marks(1)]
+    pending = [section for section in marks if section is not None]
+    assert [len(section.offsets) for section in pending] == [1, 3]
     write_marks(disk, segment.path(), pending)
     after = read_bytes(disk, DATA)
     changed = [offset for offset in range(len(after)) if after[offset] != before[offset]]
-    assert changed == pending.offsets.tolist() and all(after[offset] == DEAD for offset in changed)
+    assert changed == [offset for section in pending for offset in section.offsets.tolist()]
+    assert all(after[offset] == DEAD for offset in changed)
 
-    segment.marks_durable(pending)
-    assert segment.pending_marks() is None
+    for section in pending:
+        segment.marks_durable(section)
+    assert segment.pending_marks(0) is None and segment.pending_marks(1) is None
     for opened in (segment, reopen(disk.crash("lost"), 1)):
         runs = runs if opened is segment else [opened.run(0), opened.run(1)]
         assert [row.seq for row in live_rows(runs[0])] == [1, 3, 4, 5]
@@ -108,10 +111,10 @@ def test_a_mark_made_while_others_are_written_stays_pending() -> None:
     segment = reopen(disk, 1)
     run = segment.run(0)
     run.mark(u64(1))
-    pending = segment.pending_marks()
+    pending = segment.pending_marks(0)
     assert pending is not None
     run.mark(u64(2))
-    write_marks(disk, segment.path(), pending)
+    write_marks(disk, segment.path(), [pending])
     segment.marks_durable(pending)
     assert [row.seq for row in live_rows(run)] == list(range(3, 11))
     assert run.pending_seqs().tolist() == [2]
@@ -124,12 +127,12 @@ def test_a_failed_write_of_marks_can_be_tried_again() -> None:
     segment = reopen(disk, 1)
     run = segment.run(0)
     run.mark(u64(1, 2, 3))
-    first = segment.pending_marks()
+    first = segment.pending_marks(0)
     faulty = FaultFs(disk)
     faulty.fail("sync")
     assert first is not None
     with pytest.raises(OSError, match="Input/output"):
-        write_marks(faulty, segment.path(), first)
-    again = segment.pending_marks()
+        write_marks(faulty, segment.path(), [first])
+    again = segment.pending_marks(0)
     assert again is not None and again.offsets.tolist() == first.offsets.tolist()
     assert [row.seq for row in live_rows(run)] == list(range(4, 11))

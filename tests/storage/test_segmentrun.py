@@ -78,9 +78,9 @@ def test_it_answers_like_a_list(blocks: list[list[Row]], data: st.DataObject, bu
         assert run.mark(np.array(seqs, np.uint64)) == (len(fresh), sum(row.size for row in fresh))
         naive.dead |= set(seqs)
         check(run, naive)
-        pending = segment.pending_marks()
+        pending = segment.pending_marks(0)
         if pending is not None and data.draw(st.booleans()):
-            write_marks(disk, segment.path(), pending)
+            write_marks(disk, segment.path(), [pending])
             segment.marks_durable(pending)
             check(run, naive)
             check(reopen(disk, 1, budget_bytes).run(1), naive)
@@ -172,8 +172,8 @@ def test_given_counts_are_taken_and_others_are_counted_from_the_flags() -> None:
     run = segment.run(0, 10, 70)
     assert (run.live_count, run.live_bytes) == (10, 70)
     run.mark(np.array([1], np.uint64))
-    pending = segment.pending_marks()
+    pending = segment.pending_marks(0)
     assert pending is not None
-    write_marks(disk, segment.path(), pending)
+    write_marks(disk, segment.path(), [pending])
     counted = reopen(disk, 1).run(0)
     assert (counted.live_count, counted.live_bytes) == (9, sum(row.size for row in rows[1:]))

@@ -21,9 +21,9 @@ def marked_segment(fs: FileSystem) -> Segment:
     write(fs, 1, [(key(1), [ROWS])])
     segment = reopen(fs, 1, cold=True)
     segment.run(0).mark(np.array([7], np.uint64))
-    pending = segment.pending_marks()
+    pending = segment.pending_marks(0)
     assert pending is not None
-    write_marks(fs, segment.path(), pending)
+    write_marks(fs, segment.path(), [pending])
     segment.marks_durable(pending)
     return segment
 
@@ -55,9 +55,9 @@ def test_marks_after_a_relocation_go_to_the_cold_file() -> None:
     segment.moved()
     run = segment.run(0)
     run.mark(np.array([8], np.uint64))
-    pending = segment.pending_marks()
+    pending = segment.pending_marks(0)
     assert pending is not None
-    write_marks(disk, segment.path(), pending)
+    write_marks(disk, segment.path(), [pending])
     segment.marks_durable(pending)
     assert live_rows(run) == [row for row in LIVE if row.seq != 8]
     assert read(disk) == live_rows(run)

@@ -9,6 +9,7 @@ At most one tombstone a page: when a second gap would follow, the page ends befo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -50,33 +51,41 @@ def plan_read(
     nodes: Collection[bytes] = (),
     match: Match | None = None,
 ) -> ReadPlan:
-    """The caller has let the log `observe` the time."""
-    start, gap = _entry(log, from_seq)
+    """The caller has let the log `observe` the time. `limit` and `byte_budget` are at least 1."""
+    start, gap = _entry(log, visible_seq, from_seq)
     tombstone = None
     if gap is not None:
         missed = max(0, gap.gap_to - gap.gap_from + 1)
-        earliest = log.earliest_seq()
-        tombstone = Tombstone(gap.gap_from, gap.gap_to, gap.reason, missed, earliest, visible_seq)
-    hole = next((hole for hole in log.holes if hole.gap_to >= start), None)
+        tombstone = Tombstone(gap.gap_from, gap.gap_to, gap.reason, missed, log.earliest_seq(), visible_seq)
+    hole = _first_hole(log, start)
     end_seq = visible_seq if hole is None else min(visible_seq, hole.gap_from - 1)
     page = _Page(limit, byte_budget, nodes, match)
-    passed = page.take(log, start, end_seq)
-    next_from = max(passed, min(start - 1, visible_seq))
-    return ReadPlan(page.spans, tombstone, next_from if gap else max(next_from, from_seq), page.scanned)
+    passed = page.take(log, max(start, log.low), end_seq)
+    rewound = gap is not None and gap.reason is Reason.RECREATED
+    return ReadPlan(page.spans, tombstone, passed if rewound else max(passed, from_seq), page.scanned)
 
 
-def _entry(log: Log, from_seq: int) -> tuple[int, Hole | None]:
-    """Where a cursor begins to read, and the gap it must be told of first."""
+def _entry(log: Log, visible_seq: int, from_seq: int) -> tuple[int, Hole | None]:
+    """Where a cursor begins to read, and the gap it must be told of first, as far as it may see."""
+    asked = from_seq + 1
     if from_seq > log.head_seq:
-        return max(SEQ_BASE, log.low), Hole(SEQ_BASE, log.head_seq, Reason.RECREATED)
-    if from_seq + 1 < log.evict_floor:
-        gap_to = log.earliest_seq() - 1
-        return gap_to + 1, Hole(from_seq + 1, gap_to, log.loss_reason(from_seq + 1))
-    start = max(from_seq + 1, log.low)
-    for hole in log.holes:
-        if hole.gap_from <= start <= hole.gap_to:
-            return hole.gap_to + 1, Hole(start, hole.gap_to, hole.reason)
-    return start, None
+        return log.earliest_seq(), Hole(SEQ_BASE, visible_seq, Reason.RECREATED)
+    if from_seq >= visible_seq:
+        return asked, None
+    if asked < log.evict_floor:
+        gap_to = min(log.earliest_seq() - 1, visible_seq)
+        return gap_to + 1, Hole(asked, gap_to, log.loss_reason(asked))
+    hole = _first_hole(log, asked)
+    if hole is not None and hole.gap_from <= asked:
+        gap_to = min(hole.gap_to, visible_seq)
+        return gap_to + 1, Hole(asked, gap_to, hole.reason)
+    return asked, None
+
+
+def _first_hole(log: Log, seq: int) -> Hole | None:
+    """The first hole that is not over before `seq`. A delete does not hide one: what was lost was not deleted."""
+    at = bisect_left(log.holes, seq, key=lambda hole: hole.gap_to)
+    return log.holes[at] if at < len(log.holes) else None
 
 
 class _Page:
@@ -87,20 +96,25 @@ class _Page:
         self.scanned = 0
         self._room = limit
         self._bytes_left = byte_budget
+        self._last_seq = 0
+        """The last record that took up room, whether the reader's filters let it through or not."""
         self._nodes = frozenset(nodes)
         self._match = match
 
     def take(self, log: Log, start: int, end_seq: int) -> int:
-        """Gather from `start` to `end_seq`; the last seq examined, `end_seq` when nothing is left."""
+        """Gather from `start` to `end_seq`; the last record of a full page, and otherwise `end_seq`.
+
+        Where a page ends must not depend on how the records lie in blocks and runs.
+        """
         seq = start
         for run in log.parts_from(start):
             if run.first_seq > end_seq:
                 break
             seq = max(seq, run.first_seq)
             while seq <= min(run.last_seq, end_seq):
-                if self._room <= 0 or self._bytes_left <= 0:
-                    return seq - 1
                 seq = self._take_block(run, seq, end_seq)
+                if self._room <= 0 or self._bytes_left <= 0:
+                    return self._last_seq
         return end_seq
 
     def _take_block(self, run: Run, seq: int, end_seq: int) -> int:
@@ -114,6 +128,8 @@ class _Page:
         live, end = self._live(block, marks, start, end)
         live, end = self._within_budget(block, live, start, end)
         count = end - start if live is None else len(live)
+        if count:
+            self._last_seq = block.first_seq + (end - 1 if live is None else int(live[-1]))
         self.scanned += end - start
         self._room -= count
         chosen = self._filter(block, live, start, end)
@@ -139,25 +155,20 @@ class _Page:
     def _within_budget(
         self, block: Block, live: npt.NDArray[np.int64] | None, start: int, end: int
     ) -> tuple[npt.NDArray[np.int64] | None, int]:
-        """Cut off where the byte budget is reached; the first record of a page always fits."""
-        if end <= start:
-            return live, end
-        text_bytes = int(block.ends[end - 1]) - block.start(start)
-        if text_bytes <= self._bytes_left:
-            self._bytes_left -= text_bytes
-            return live, end
+        """Cut off where the payload would exceed the byte budget; the first record of a page always fits."""
         sizes = block.sizes[start:end] if live is None else block.sizes[live]
+        total_bytes = int(sizes.sum(dtype=np.uint64))
+        if total_bytes <= self._bytes_left:
+            self._bytes_left -= total_bytes
+            return live, end
         totals = np.cumsum(sizes, dtype=np.uint64)
         fitting = int(np.searchsorted(totals, self._bytes_left, side="right"))
-        fitting = max(fitting, 0 if self.spans else 1)
-        if fitting < len(totals):
-            self._bytes_left = 0
-            if live is None:
-                return None, start + fitting
-            live = live[:fitting]
-            return live, int(live[-1]) + 1 if len(live) else start
-        self._bytes_left -= int(totals[-1]) if len(totals) else 0
-        return live, end
+        fitting = max(fitting, 0 if self._last_seq else 1)
+        self._bytes_left = 0
+        if live is None:
+            return None, start + fitting
+        live = live[:fitting]
+        return live, int(live[-1]) + 1 if len(live) else start
 
     def _filter(
         self, block: Block, live: npt.NDArray[np.int64] | None, start: int, end: int

@@ -20,6 +20,7 @@ Marks = bytearray | memoryview
 """One byte a record: `DEAD` is deleted, everything else is alive."""
 
 DEAD = 0xD5
+LIVE = 0x00
 
 
 class Run(Protocol):

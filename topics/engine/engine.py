@@ -21,7 +21,9 @@ from topics.core.outcome import Outcome
 from topics.core.read import plan_read
 from topics.core.registry import META_LOG_ID, Topic
 from topics.core.run import seq_range
-from topics.engine.checkpoint import Checkpointer, Job
+from topics.engine import writing
+from topics.engine.checkpoint import Checkpointer
+from topics.engine.job import Job
 from topics.engine.publishing import Publishing
 from topics.engine.report import RecoveryReport
 from topics.engine.ticket import Ticket
@@ -249,10 +251,18 @@ class Engine:
         return self._dirty_bytes >= self.limits.dirty_bytes_max or self.now_ms() >= self._next_checkpoint_ms
 
     def begin_checkpoint(self, erase: set[int] | None = None) -> Iterator[Job]:
-        """The slices of a capture; the last job it yields is for `Checkpointer.write`."""
+        """The slices of a capture; the last job it yields is for `write_job`."""
         self._next_checkpoint_ms = self.now_ms() + self.limits.checkpoint_ms
         self._dirty_bytes = 0
         return self.checkpointer.capture(self.now_ms(), erase)
+
+    def write_job(self, job: Job) -> None:
+        """Make a job durable. On any thread."""
+        writing.write(self.store, self.checkpointer.limits, job)
+
+    def clean_job(self, job: Job) -> None:
+        """Remove what an installed job left over. On any thread; `Checkpointer.cleaned` afterwards, on the loop."""
+        writing.clean(self.store, job)
 
     def end_checkpoint(
         self, job: Job, error: Exception | None, trimmed: Callable[[Exception | None], None] = lambda error: None
@@ -273,11 +283,13 @@ class Engine:
         """A whole checkpoint on the calling thread."""
         *_, job = self.begin_checkpoint(erase)
         try:
-            self.checkpointer.write(job)
+            self.write_job(job)
         except Exception as error:
             self.end_checkpoint(job, error)
             raise
         self.end_checkpoint(job, None)
+        self.clean_job(job)
+        self.checkpointer.cleaned(job)
 
     def erasable(self, topic_name: str, partition: int) -> set[int]:
         """The segments that may hold bytes of deleted records of a log; all that is below its floor is marked."""

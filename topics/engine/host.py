@@ -184,7 +184,7 @@ class Host:
             if count % CAPTURE_SLICE == CAPTURE_SLICE - 1:
                 await asyncio.sleep(0)
         try:
-            await self._loop.run_in_executor(self._worker, engine.checkpointer.write, job)
+            await self._loop.run_in_executor(self._worker, engine.write_job, job)
         except Exception as error:
             engine.end_checkpoint(job, error)
             raise
@@ -197,6 +197,8 @@ class Host:
                 trimmed.set_result(None)
 
         engine.end_checkpoint(job, None, done)
+        await self._loop.run_in_executor(self._worker, engine.clean_job, job)
+        engine.checkpointer.cleaned(job)
         await trimmed
 
     # ---- the end

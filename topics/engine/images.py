@@ -45,6 +45,8 @@ class RunImage(msgspec.Struct, frozen=True, array_like=True):
     section: int
     live_count: int
     live_bytes: int
+    first_seq: int
+    last_seq: int
 
 
 class HoleImage(msgspec.Struct, frozen=True, array_like=True):

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 
 from topics.clock import Clock
 from topics.core import facts
-from topics.core.batch import OpenStage
-from topics.core.log import Log
 from topics.core.machine import Bounds, Machine
 from topics.core.outcome import Outcome, StoredFact
-from topics.core.registry import META_LOG_ID, Topic
-from topics.engine import images
-from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer, SegmentLimits
+from topics.core.registry import META_LOG_ID
+from topics.engine.checkpoint import Checkpointer
 from topics.engine.engine import Engine, EngineLimits
-from topics.engine.images import LogImage, MetaImage
+from topics.engine.job import SegmentLimits
 from topics.engine.report import RecoveryReport
+from topics.engine.restore import Restorer, stored_runs
 from topics.engine.turn import Turn
 from topics.errors import Damaged
 from topics.model import Reason
@@ -43,8 +41,6 @@ class Options:
     wal: WalSettings = field(default_factory=WalSettings)
     hot_bytes: int = 256 << 20
     cold_dir: str | None = None
-    salvage: bool = False
-    """Go on past damage and report it, instead of refusing to open."""
 
 
 Progress = Callable[[float], None]
@@ -98,8 +94,6 @@ class _Recovery:
             self._report,
             self._now_ms,
         )
-        if self._options.salvage:
-            self._snapshot_everything()
         covered = Covered(dict(self._checkpointer.covered), self._machine.next_log_id)
         wal = recovery.start(engine, covered, self._store.snapshots.number, post)
         turn.attach(wal)
@@ -114,74 +108,21 @@ class _Recovery:
     # ---- the snapshot
 
     def _load_snapshot(self) -> None:
-        snapshots = self._store.snapshots
-        if self._options.salvage:
-            state, damages = snapshots.salvage()
-            self._report.losses += [str(damage) for damage in damages]
-        else:
-            state = snapshots.load()
+        store, snapshots = self._store, self._store.snapshots
+        state = snapshots.load()
         self._report.snapshot_no = snapshots.number
-        if not snapshots.number and self._store.tiers.numbers() and not self._store.fs.list(self._store.wal_dir):
-            message = f"{self._store.segment_dir} holds segments, but there is no snapshot and no WAL beside them"
-            raise Damaged(message, file=self._store.segment_dir)
-        if images.META_KEY in state:
-            self._restore_meta(images.decode_meta(state[images.META_KEY]))
-        logs = {int(key[2:]): images.decode_log(value) for key, value in state.items() if key.startswith(b"l/")}
-        for key, value in state.items():
-            if key.startswith(b"t/"):
-                self._restore_topic(images.decode_topic(value), logs, state)
-            elif key.startswith(b"s/"):
-                self._restore_stage(images.decode_stage(value), logs, state)
-        for key, value in sorted(state.items()):
-            if key.startswith(b"b/"):
-                self._machine.batches.restore(images.restore_batch(images.decode_batch(value)))
-        self._machine.changed = set()
-        self._machine.batches.changed_stages = set()
-        self._machine.batches.changed_batches = set()
-
-    def _restore_meta(self, meta: MetaImage) -> None:
-        self._machine.next_log_id = meta.next_log_id
-        self._machine.next_epoch = meta.next_epoch
-        self._store.next_segment = max(self._store.next_segment, meta.next_segment)
-        self._now_ms = max(self._now_ms, meta.now_ms)
-        self._positions[META_LOG_ID] = self._checkpointer.covered[META_LOG_ID] = meta.position
-
-    def _restore_topic(self, image: images.TopicImage, logs: dict[int, LogImage], state: dict[bytes, bytes]) -> None:
-        topic = Topic(image.name, image.config, image.epoch, image.first_log_id, image.created_ms)
-        self._machine.topics.add(topic)
-        for partition, log_id in enumerate(topic.log_ids()):
-            log = Log(log_id, topic.name, partition, topic.epoch, self._machine.totals)
-            self._restore_log(log, logs, state, topic.config.idempotency_window_ms)
-
-    def _restore_stage(self, image: images.StageImage, logs: dict[int, LogImage], state: dict[bytes, bytes]) -> None:
-        log = Log(image.log_id, image.topic, image.partition, 0, self._machine.totals)
-        self._restore_log(log, logs, state, 0)
-        self._machine.batches.stages[image.stage] = OpenStage(
-            image.stage, log, image.topic, image.partition, image.expires_ms, image.decided
+        if not snapshots.number and store.tiers.numbers() and not store.fs.list(store.wal_dir):
+            message = f"{store.segment_dir} holds segments, but there is no snapshot and no WAL beside them"
+            raise Damaged(message, file=store.segment_dir)
+        restorer = Restorer(
+            store,
+            self._machine,
+            self._checkpointer,
+            self._positions,
+            lambda log, image: stored_runs(store, log, image),
         )
-
-    def _restore_log(self, log: Log, logs: dict[int, LogImage], state: dict[bytes, bytes], window_ms: int) -> None:
-        self._machine.logs[log.log_id] = log
-        image = logs.get(log.log_id)
-        self._checkpointer.covered[log.log_id] = image.position if image is not None else 0
-        if image is None:
-            return
-        self._positions[log.log_id] = image.position
-        images.restore_log(log, image)
-        for run in image.runs:
-            try:
-                log.runs.append(self._store.run(run.segment, run.section))
-            except Damaged as damage:
-                if not self._options.salvage:
-                    raise
-                self._report.losses.append(str(damage))
-        heads = {}
-        for number in image.chunks:
-            chunk = state.get(images.chunk_key(log.log_id, number))
-            if chunk is not None:
-                heads[number] = chunk[:CHUNK_HEAD_BYTES]
-                log.dedupe.load_chunk(chunk, self._now_ms, window_ms)
-        self._checkpointer.restore_chunks(log.log_id, heads)
+        restorer.load(state)
+        self._now_ms = restorer.now_ms
 
     # ---- the WAL
 
@@ -196,7 +137,6 @@ class _Recovery:
             store.salt_source,
             covered,
             store.snapshots.number,
-            self._options.salvage,
         )
         highest = 0
         logs, positions, dirty = machine.logs, self._positions, self._checkpointer.dirty
@@ -221,7 +161,6 @@ class _Recovery:
             self._checkpointer.covered.setdefault(log_id, 0)
         self._report.last_stop = recovery.last_stop.value
         self._report.notes += [f"{torn}" for torn in recovery.torn]
-        self._report.losses += [loss.message for loss in recovery.losses]
         self._on_progress(1.0)
         return recovery
 
@@ -249,12 +188,3 @@ class _Recovery:
                 outcome.facts.append(StoredFact(log.log_id, False, [facts.encode(fact)]))
         if outcome.facts:
             engine.add(outcome)
-
-    def _snapshot_everything(self) -> None:
-        """After a salvage: store what was saved anew, so that the damaged files are not needed any more."""
-        machine = self._machine
-        self._checkpointer.dirty.update(machine.logs)
-        machine.changed.update(topic.name for topic in machine.topics)
-        *_, job = self._checkpointer.capture(self._now_ms)
-        self._checkpointer.write(job)
-        self._checkpointer.install(job)

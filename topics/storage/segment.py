@@ -3,8 +3,8 @@
 The loop's thread owns an open segment. Deletions are marks in memory first (`SegmentRun.mark`) and bytes in the file
 later, in four steps so that the loop never waits for the disk:
 
-    loop      pending = segment.pending_marks()      a value: which bytes of the file to set
-    storage   write_marks(fs, path, pending)         sets them in place and syncs
+    loop      pending = segment.pending_marks(section_no)   a value: which bytes of the file to set
+    storage   write_marks(fs, path, [pending, …])    sets them in place and syncs
     loop      segment.marks_durable(pending)         from here on the file's own bytes are read again
     loop      a failed write changes nothing: the marks stay in memory and are pending again
 
@@ -13,6 +13,7 @@ Until the third step the commands that caused the marks must stay replayable: no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,9 +45,10 @@ class PendingMarks:
     """Flags to set in a segment's file; a value that another thread may hold."""
 
     number: int
+    section_no: int
     offsets: U64
-    taken: dict[int, dict[int, int]]
-    """How many batches of marks of which block of which section are included."""
+    batches: dict[int, int]
+    """How many batches of marks of which block are included."""
 
 
 class Segment:
@@ -143,20 +145,18 @@ class Segment:
         """Called by a run that has marks the file does not have."""
         self._marked[section_no] = run
 
-    def pending_marks(self) -> PendingMarks | None:
-        """The flags to be set in the file; None when it has them all."""
-        if not self._marked:
+    def pending_marks(self, section_no: int) -> PendingMarks | None:
+        """The flags of one section to be set in the file; None when it has them all."""
+        run = self._marked.get(section_no)
+        if run is None:
             return None
-        offsets = [run.pending_offsets() for run in self._marked.values()]
-        taken = {section_no: run.pending_batches() for section_no, run in self._marked.items()}
-        return PendingMarks(self.number, np.sort(np.concatenate(offsets)), taken)
+        return PendingMarks(self.number, section_no, run.pending_offsets(), run.pending_batches())
 
     def marks_durable(self, pending: PendingMarks) -> None:
         """The flags of `pending` are in the file, durably."""
-        for section_no, batches in pending.taken.items():
-            run = self._marked.get(section_no)
-            if run is not None and run.forget_pending(batches):
-                del self._marked[section_no]
+        run = self._marked.get(pending.section_no)
+        if run is not None and run.forget_pending(pending.batches):
+            del self._marked[pending.section_no]
 
     def moved(self) -> None:
         """The files have another place now, or none: map them anew when they are used again."""
@@ -164,12 +164,13 @@ class Segment:
         self.maps.drop(index_name(self.number))
 
 
-def write_marks(fs: FileSystem, path: str, pending: PendingMarks) -> None:
+def write_marks(fs: FileSystem, path: str, marks: Sequence[PendingMarks]) -> None:
     """Set flags in place and make them durable; only the bytes of newly deleted records are touched."""
+    offsets = np.sort(np.concatenate([pending.offsets for pending in marks]))
     file = fs.open(path, "write")
     try:
-        breaks = np.nonzero(np.diff(pending.offsets) != 1)[0] + 1
-        for stretch in np.split(pending.offsets, breaks):
+        breaks = np.nonzero(np.diff(offsets) != 1)[0] + 1
+        for stretch in np.split(offsets, breaks):
             file.write_at(int(stretch[0]), [DEAD_FLAG * len(stretch)])
         file.sync()
     finally:

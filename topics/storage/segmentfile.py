@@ -9,7 +9,8 @@
 A section is a stretch of one log: its blocks ascend, seqs may be missing between two blocks and never inside one.
 A large log has segments with one section; the small logs of a checkpoint share one segment, a pack.
 
-A flag is 0xD5 for a deleted record and anything else for a live one. Flags stand behind the checksum and inside the
+A flag is 0xD5 for a deleted record and 0x00 for a live one; any other value is damage, and no single flipped bit turns
+one into the other. Flags stand behind the checksum and inside the
 padded frame, so that one is set by writing one byte in place. Everything else never changes once the file has its name.
 
 The file explains itself: with nothing else left, `scan` tells whose records it holds. The salt is repeated in the end,
@@ -28,7 +29,7 @@ import msgspec
 
 from topics.core import block as blocks
 from topics.core.block import Block
-from topics.core.run import DEAD
+from topics.core.run import DEAD, LIVE
 from topics.errors import Damaged
 from topics.storage import frame
 from topics.storage.frame import Frame, Kind
@@ -37,6 +38,7 @@ FORMAT_VERSION = 1
 DATA_SUFFIX = ".data"
 INDEX_SUFFIX = ".idx"
 DEAD_FLAG = bytes([DEAD])
+LIVE_FLAG = bytes([LIVE])
 
 END_BYTES_MAX = 256
 """The end frame is looked for in so many last bytes."""

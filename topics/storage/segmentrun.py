@@ -24,12 +24,12 @@ from topics.core import block as blocks
 from topics.core import run as runs
 from topics.core.block import Block
 from topics.core.match import Match
-from topics.core.run import DEAD, U64, Marks
+from topics.core.run import DEAD, LIVE, U64, Marks
 from topics.errors import Damaged
 from topics.storage import frame
 from topics.storage.frame import Kind
 from topics.storage.index import Entries
-from topics.storage.segmentfile import DEAD_FLAG
+from topics.storage.segmentfile import DEAD_FLAG, LIVE_FLAG
 
 if TYPE_CHECKING:
     from topics.storage.segment import Segment
@@ -91,6 +91,15 @@ class SegmentRun:
     @property
     def section_no(self) -> int:
         return self._section_no
+
+    @property
+    def log_id(self) -> int:
+        return self._section.log_id
+
+    def flags_offset(self) -> int:
+        """Where the flags of the first block stand in the file."""
+        entry = self._entries()[0]
+        return int(entry["offset"]) + int(entry["flags_from"])
 
     # Reading
 
@@ -272,8 +281,25 @@ class SegmentRun:
         start = int(entry["offset"]) + int(entry["flags_from"])
         flags = self._segment.mapped().view[start : start + int(entry["count"])]
         if state == _UNKNOWN:
-            self._states[number] = _HAS_DEAD if DEAD_FLAG in bytes(flags) else _CLEAN
+            self._states[number] = self._look(bytes(flags), start, int(entry["first_seq"]))
         return flags if self._states[number] == _HAS_DEAD else None
+
+    def _look(self, flags: bytes, offset: int, first_seq: int) -> int:
+        """The state of a block by its flags. Nobody ever writes a flag that is neither live nor dead."""
+        dead = flags.count(DEAD_FLAG)
+        if dead + flags.count(LIVE_FLAG) == len(flags):
+            return _HAS_DEAD if dead else _CLEAN
+        place = next(at for at, flag in enumerate(flags) if flag not in (LIVE, DEAD))
+        path, seq = self._segment.path(), first_seq + place
+        raise Damaged(
+            f"{path} offset {offset + place}: whether seq {seq} of topic {self._section.topic} was deleted cannot be "
+            f"told: its flag is 0x{flags[place]:02X}, neither 0x00 nor 0xD5",
+            file=path,
+            offset=offset + place,
+            first_seq=seq,
+            last_seq=seq,
+            topic=self._section.topic,
+        )
 
     # Marks on their way into the file
 

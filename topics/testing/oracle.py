@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
+from topics.core.dedupe import DedupeKey, IdempotencyKey
 from topics.errors import ProducerFenced, RecordTooLarge, StageNotFound, TopicFull, TopicNotFound
 from topics.limits import PRODUCER_WINDOW_MS
 from topics.model import Discard, Durability, Reason, Record, Tombstone, TopicConfig
@@ -99,6 +99,12 @@ def matches(predicate: Predicate, tag: str | None) -> bool:
     if not tag:
         return False
     return tag == text if operator == "Eq" else tag.startswith(text.removesuffix("*"))
+
+
+def payload_bytes(draft: Draft) -> int:
+    """The size of a record as all limits count it: its data and meta as they come in."""
+    meta = draft.get("meta")
+    return len(msgspec.json.encode(draft["data"])) + (len(msgspec.json.encode(meta)) if meta is not None else 0)
 
 
 class OracleLog:
@@ -275,11 +281,9 @@ class OracleLog:
         ts = max([now_ms, *(item.record.ts for item in self.items)])
         items = []
         for seq, draft in enumerate(drafts, self.head_seq + 1):
-            data = msgspec.json.encode(draft["data"])
-            meta = draft.get("meta")
-            size = len(data) + (len(msgspec.json.encode(meta)) if meta is not None else 0)
+            data = msgspec.json.decode(msgspec.json.encode(draft["data"]))
             node, tag = draft.get("node") or None, draft.get("tag") or None
-            items.append(Item(Record(seq, ts, msgspec.json.decode(data), node, tag, meta), size))
+            items.append(Item(Record(seq, ts, data, node, tag, draft.get("meta")), payload_bytes(draft)))
         return items
 
     # ---- repeated writes
@@ -429,10 +433,20 @@ class Oracle:
         missing = [stage for stage in stages if stage not in self.stages]
         if missing:
             raise StageNotFound(f"there are no stages {missing}")
-        parts = [self.stages.pop(stage) for stage in stages]
+        parts = [self.stages[stage] for stage in stages]
+        self._check_room(parts, now_ms)
         answer = [self.log(topic, partition).append(drafts, now_ms) for topic, partition, drafts in parts]
+        for stage in stages:
+            del self.stages[stage]
         self.published[(producer_id, epoch)] = answer
         return answer
 
-
-__all__ = ["Answer", "Draft", "Fate", "Oracle", "OracleLog", "OracleTopic", "ProducerKey", "Receipt", "View", "matches"]
+    def _check_room(self, parts: Sequence[tuple[str, int, list[Draft]]], now_ms: int) -> None:
+        """All of a batch has room, or none of it is written."""
+        together: dict[tuple[str, int], list[Draft]] = {}
+        for topic, partition, drafts in parts:
+            together.setdefault((topic, partition), []).extend(drafts)
+        for (topic, partition), drafts in together.items():
+            log = self.log(topic, partition)
+            log.expire(now_ms)
+            log.check_room(len(drafts), sum(map(payload_bytes, drafts)))

@@ -1,0 +1,59 @@
+"""How much each measure does: enough to trust for a full run, just enough to see that it works for a quick one."""
+
+from __future__ import annotations
+
+import msgspec
+
+BATCH = 1000
+"""Records in one batch, and in one page that is read."""
+
+
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    rounds: int
+    """Each timed part is done so often, alternating with the peer; the median counts."""
+    write_batches: int
+    """Without a checkpoint in between."""
+    sustained_batches: int
+    """With the checkpoints that so much data brings."""
+    read_batches: int
+    recovery_records: int
+    single_turns: int
+    sync_turns: int
+    short_records: int
+    long_records: int
+    length_batches: int
+    topics: int
+    topic_records: int
+    dirty_bytes: int
+
+
+FULL = Sizes(
+    rounds=3,
+    write_batches=300,
+    sustained_batches=2000,
+    read_batches=1000,
+    recovery_records=1_000_000,
+    single_turns=2000,
+    sync_turns=500,
+    short_records=10_000,
+    long_records=10_000_000,
+    length_batches=50,
+    topics=10_000,
+    topic_records=10,
+    dirty_bytes=64 << 20,
+)
+QUICK = Sizes(
+    rounds=1,
+    write_batches=20,
+    sustained_batches=40,
+    read_batches=20,
+    recovery_records=10_000,
+    single_turns=50,
+    sync_turns=10,
+    short_records=2_000,
+    long_records=50_000,
+    length_batches=5,
+    topics=200,
+    topic_records=2,
+    dirty_bytes=2 << 20,
+)

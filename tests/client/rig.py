@@ -1,0 +1,41 @@
+"""What the client's tests share: a test on an event loop, and a guard against one that never ends."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+GUARD_SECONDS = 10
+"""Below the longest wait of a read, so that a wake-up that was missed shows."""
+TURNS = 20
+
+
+def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test to its end."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+async def soon(work: Awaitable[T]) -> T:
+    """The result of work that nothing should keep waiting."""
+    return await asyncio.wait_for(work, GUARD_SECONDS)
+
+
+async def take(events: AsyncIterator[T], count: int) -> list[T]:
+    """The next events of a stream."""
+    return [await soon(anext(events)) for _ in range(count)]
+
+
+async def settle() -> None:
+    """Let everything that can run do so, until all that is left are waits."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)

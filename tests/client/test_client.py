@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import topics
+from tests.client.rig import on_loop
+from topics import Client, errors
+from topics.client.client import TOPICS_PAGE
+
+
+async def everything(client: Client, *names: str) -> list[list[object]]:
+    return [[record.data for record in (await client.topic(name).diff()).records] for name in names]
+
+
+@on_loop
+async def test_topics_are_listed_by_name(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        for name in ("b:2", "a:1", "b:1", "B"):
+            await client.topic(name).create()
+        assert [state.topic async for state in client.topics()] == ["B", "a:1", "b:1", "b:2"]
+        assert [state.topic async for state in client.topics("b:")] == ["b:1", "b:2"]
+        assert [state.topic async for state in client.topics(prefix="c")] == []
+
+
+@on_loop
+async def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        names = [f"t{number:04}" for number in range(2 * TOPICS_PAGE)]
+        for name in names:
+            await client.topic(name).write(name, config={"durability": "ephemeral"})
+        states = [state async for state in client.topics()]
+        assert [state.topic for state in states] == names
+        assert {state.count for state in states} == {1}
+
+
+def test_a_topic_knows_its_name(tmp_path: Path) -> None:
+    topic = topics.open(tmp_path).topic("orders")
+    assert topic.name == "orders"
+    assert repr(topic) == "<Topic orders>"
+
+
+@on_loop
+async def test_stages_become_visible_together_and_once(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").create()
+        await client.topic("stock").create(partitions=2)
+        staged = await client.stage("s1", "orders", [{"data": "order"}])
+        assert (staged.topic, staged.count) == ("orders", 1)
+        await client.stage("s2", "stock", [{"data": "less"}])
+        more = await client.stage("s2", "stock", [{"data": "lesser"}])
+        assert more.count == 2
+        assert await everything(client, "orders", "stock") == [[], []]
+        done = await client.publish(["s1", "s2"], producer=("shop", 1))
+        assert [(part.topic, part.first_seq, part.last_seq) for part in done.written] == [
+            ("orders", 1, 1),
+            ("stock", 1, 2),
+        ]
+        assert await everything(client, "orders", "stock") == [["order"], ["less", "lesser"]]
+        again = await client.publish(["s1", "s2"], producer=("shop", 1))
+        assert (again.deduped, again.written) == (True, done.written)
+        assert await everything(client, "orders", "stock") == [["order"], ["less", "lesser"]]
+
+
+@on_loop
+async def test_a_publish_with_a_stage_that_is_not_there_does_nothing(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").create()
+        await client.stage("s1", "orders", [{"data": 1}])
+        with pytest.raises(errors.StageNotFound):
+            await client.publish(["s1", "nothing"], producer=("shop", 1))
+        assert await everything(client, "orders") == [[]]
+
+
+@on_loop
+async def test_an_aborted_stage_is_gone(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").create()
+        await client.stage("s1", "orders", [{"data": 1}])
+        assert (await client.abort(["s1", "never"])).stages == ("s1",)
+        with pytest.raises(errors.StageNotFound):
+            await client.publish(["s1"], producer=("shop", 1))
+
+
+@on_loop
+async def test_a_stage_goes_to_the_partition_of_its_key(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        events = client.topic("events")
+        await events.create(partitions=8)
+        straight = await events.write(1, key="customer-7")
+        staged = await client.stage("s1", "events", [{"data": 2}], key="customer-7")
+        assert staged.partition == straight.partition
+        with pytest.raises(errors.TopicNotFound):
+            await client.stage("s2", "missing", [{"data": 1}])
+
+
+@on_loop
+async def test_a_stage_survives_a_restart(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").create()
+        await client.stage("s1", "orders", [{"data": "kept"}])
+    async with topics.open(tmp_path) as client:
+        await client.publish(["s1"], producer=("shop", 1))
+        assert await everything(client, "orders") == [["kept"]]

@@ -1,0 +1,500 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import topics
+from tests.client.rig import on_loop, settle, soon, take
+from topics import Durability, Gap, Page, Reason, Record, errors
+from topics.core.partition import partition_of
+
+
+def datas(page: Page) -> list[object]:
+    return [record.data for record in page.records]
+
+
+# ---- the topic itself
+
+
+@on_loop
+async def test_create_gives_every_field_its_value(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        made = await client.topic("orders").create(ttl_ms=60_000, durability="fsync")
+        assert (made.topic, made.created) == ("orders", True)
+        assert made.config == topics.TopicConfig(ttl_ms=60_000, durability=Durability.FSYNC)
+
+
+@on_loop
+async def test_create_again_replaces_and_configure_merges(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.create(ttl_ms=60_000, cap_records=5)
+        merged = await orders.configure(cap_records=9)
+        assert (merged.created, merged.config.ttl_ms, merged.config.cap_records) == (False, 60_000, 9)
+        replaced = await orders.create(cap_bytes=1000)
+        assert replaced.config == topics.TopicConfig(cap_bytes=1000)
+
+
+@on_loop
+async def test_configure_does_not_create(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        with pytest.raises(errors.TopicNotFound, match='"orders" does not exist'):
+            await client.topic("orders").configure(ttl_ms=1)
+        assert [state async for state in client.topics()] == []
+
+
+@on_loop
+async def test_a_wrong_config_is_refused_by_name(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        with pytest.raises(errors.InvalidRequest, match="ttl_ms must be an integer") as refused:
+            await orders.create(ttl_ms=-1)
+        assert refused.value.detail["field"] == "ttl_ms"
+        with pytest.raises(errors.InvalidRequest, match=r"no field ttl; did you mean ttl_ms\?"):
+            await orders.create(**{"ttl": 5})
+        with pytest.raises(errors.InvalidRequest, match=r"no field cap_record; did you mean cap_records\?"):
+            await orders.write(1, config={"cap_record": 5})
+        await orders.create()
+        with pytest.raises(errors.TopicExistsIncompatible, match="partitions"):
+            await orders.configure(partitions=2)
+
+
+@on_loop
+async def test_a_bad_name_is_refused(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        with pytest.raises(errors.InvalidRequest, match="is not a topic name"):
+            await client.topic("no spaces").write(1)
+
+
+@on_loop
+async def test_state_counts_what_is_there(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": "abc"}, {"data": 1, "meta": {"k": "v"}}])
+        state = await orders.state(touch=False)
+        assert (state.head_seq, state.earliest_seq, state.next_seq) == (2, 1, 3)
+        assert (state.count, state.bytes) == (2, len('"abc"') + len("1") + len('{"k":"v"}'))
+        assert state.last_read_ts is None
+        assert (await orders.state()).last_read_ts is not None
+
+
+@on_loop
+async def test_drop_and_recreate_start_anew(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n} for n in range(3)], config={"ttl_ms": 60_000})
+        with pytest.raises(errors.TopicNotEmpty, match="holds 3 records"):
+            await orders.drop(if_empty=True)
+        assert (await orders.drop()).deleted
+        assert not (await orders.drop()).deleted
+        with pytest.raises(errors.TopicNotFound):
+            await orders.diff()
+        written = await orders.write("new")
+        assert (written.first_seq, written.created) == (1, True)
+        page = await orders.diff(from_seq=3)
+        assert page.tombstone is not None and page.tombstone.reason is Reason.RECREATED
+        assert datas(page) == ["new"]
+        assert (await orders.state()).config.ttl_ms == 0
+
+
+# ---- writing
+
+
+@on_loop
+async def test_the_first_write_creates_the_topic(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        first = await orders.write({"sku": "A1"}, config={"durability": "fsync"})
+        assert (first.first_seq, first.last_seq, first.created) == (1, 1, True)
+        second = await orders.write({"sku": "B2"}, config={"durability": "memory"})
+        assert (second.first_seq, second.created) == (2, False)
+        assert (await orders.state()).config.durability is Durability.FSYNC
+
+
+@on_loop
+async def test_a_write_may_insist_that_the_topic_exists(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        with pytest.raises(errors.TopicNotFound, match="may not create it"):
+            await client.topic("ordres").write(1, create=False)
+
+
+@on_loop
+async def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        data = {"text": "Grüße", "list": [1, 2.5, None, True], "nested": {"a": {}}}
+        await orders.write(data, tag="order-1", node="n1", meta={"trace": "z9"})
+        (record,) = (await orders.diff()).records
+        assert isinstance(record, Record) and record.ts > 0
+        assert (record.seq, record.data, record.tag, record.node) == (1, data, "order-1", "n1")
+        assert record.meta == {"trace": "z9"}
+
+
+@on_loop
+async def test_write_many_is_atomic_and_in_order(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        written = await orders.write_many(({"data": n, "node": "own" if n == 1 else None} for n in range(4)), node="all")
+        assert written.seqs == range(1, 5) and written.count == 4
+        assert [record.node for record in (await orders.diff()).records] == ["all", "own", "all", "all"]
+        with pytest.raises(errors.InvalidRequest, match=r"records\[1\]\.tag must be a string"):
+            await orders.write_many([{"data": 5}, {"data": 6, "tag": 7}])
+        with pytest.raises(errors.InvalidRequest, match=r"records\[1\] has no field tags; did you mean tag\?"):
+            await orders.write_many([{"data": 5}, {"data": 6, "tags": "x"}])
+        assert (await orders.state()).head_seq == 4
+
+
+@on_loop
+async def test_data_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        with pytest.raises(errors.InvalidRequest, match=r"records\[0\]\.data cannot be written as JSON"):
+            await client.topic("orders").write(object())
+
+
+@on_loop
+async def test_a_repeated_write_is_answered_and_not_appended(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        for name in ({"idempotency_key": "k1"}, {"producer": ("p", 1, 7)}):
+            first = await orders.write("once", **name)
+            again = await orders.write("once", **name)
+            assert (first.deduped, again.deduped) == (False, True)
+            assert again.seqs == first.seqs
+        assert (await orders.state()).head_seq == 2
+        await orders.write("newer", producer=("p", 2, 0))
+        with pytest.raises(errors.ProducerFenced):
+            await orders.write("late", producer=("p", 1, 8))
+        assert (await orders.state()).head_seq == 3
+
+
+@on_loop
+async def test_a_write_has_one_name_only(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        with pytest.raises(errors.InvalidRequest, match="give one of them"):
+            await orders.write(1, idempotency_key="k", producer=("p", 1, 1))
+        with pytest.raises(errors.InvalidRequest, match=r"producer must be \(id, epoch, sequence\)"):
+            await orders.write(1, producer=("p", 1))
+        with pytest.raises(errors.InvalidRequest, match="give one of them"):
+            await orders.write(1, partition=0, key="k")
+
+
+@on_loop
+async def test_a_full_topic_refuses_when_told_to(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        jobs = client.topic("jobs")
+        await jobs.create(cap_records=1, discard="reject")
+        await jobs.write(1)
+        with pytest.raises(errors.TopicFull):
+            await jobs.write(2)
+        assert datas(await jobs.diff()) == [1]
+
+
+@on_loop
+async def test_each_partition_is_a_log_of_its_own(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        events = client.topic("events")
+        await events.create(partitions=4)
+        for partition in (0, 3, 3):
+            await events.write(partition, partition=partition)
+        assert [(await events.state(partition=p)).count for p in range(4)] == [1, 0, 0, 2]
+        assert datas(await events.diff(partition=3)) == [3, 3]
+        with pytest.raises(errors.InvalidRequest, match="has partitions 0 to 3, not 4"):
+            await events.write(1, partition=4)
+        stream = events.follow(partition=3)
+        assert [event.seq for event in await take(stream, 2) if isinstance(event, Record)] == [1, 2]
+        await events.delete(before_seq=2, partition=3)
+        assert (await events.state(partition=3)).count == 1
+
+
+@on_loop
+async def test_a_key_picks_its_partition(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        events = client.topic("events")
+        first = await events.write(1, key="customer-7", config={"partitions": 8})
+        assert first.partition == partition_of("customer-7", 8)
+        for key in ("a", "b", "c"):
+            assert (await events.write(1, key=key)).partition == partition_of(key, 8)
+
+
+# ---- reading
+
+
+@on_loop
+async def test_diff_goes_on_where_it_ended(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n} for n in range(5)])
+        page = await orders.diff(from_seq=0, limit=3)
+        assert (datas(page), page.next_from_seq, page.caught_up, page.lag) == ([0, 1, 2], 3, False, 2)
+        page = await orders.diff(from_seq=page.next_from_seq, limit=3)
+        assert (datas(page), page.next_from_seq, page.caught_up) == ([3, 4], 5, True)
+        with pytest.raises(errors.InvalidRequest, match="limit must be 0 or more"):
+            await orders.diff(limit=-1)
+        with pytest.raises(errors.InvalidRequest, match="from_seq must be 0 or more"):
+            await orders.diff(-1)
+
+
+@on_loop
+async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": "x" * 1000} for _ in range(5)])
+        assert (await orders.diff(max_batch_bytes=2500)).count == 2
+
+
+@on_loop
+async def test_diff_leaves_out_what_was_not_asked_for(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write(1, tag="a:1", node="n1", meta={"k": "v"})
+        await orders.write(2, tag="b:1", node="n2")
+        await orders.write(3)
+        bare = (await orders.diff(include_tags=False, include_meta=False)).records[0]
+        assert (bare.tag, bare.meta, bare.node) == (None, None, "n1")
+        others = await orders.diff(node="n1")
+        assert (datas(others), others.next_from_seq) == ([2, 3], 3)
+        assert datas(await orders.diff(node=["n1", "n2"])) == [3]
+        assert datas(await orders.diff(match="b:1")) == [2]
+        assert datas(await orders.diff(match=["tag", "Glob", "a:*"])) == [1]
+        with pytest.raises(errors.InvalidRequest, match="match must be"):
+            await orders.diff(match=["tag", "a"])
+
+
+@on_loop
+async def test_a_page_tells_what_the_cap_took(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        recent = client.topic("recent")
+        await recent.create(cap_records=2)
+        await recent.write_many([{"data": n} for n in range(1, 6)])
+        page = await recent.diff(from_seq=1)
+        assert page.tombstone is not None
+        assert (page.tombstone.gap_from, page.tombstone.gap_to, page.tombstone.reason) == (2, 3, Reason.CAP)
+        assert datas(page) == [4, 5]
+
+
+@on_loop
+async def test_diff_waits_for_a_record_and_no_longer(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.create()
+        waiting = asyncio.create_task(orders.diff(wait_ms=30_000))
+        await settle()
+        assert not waiting.done()
+        await orders.write("come")
+        assert datas(await soon(waiting)) == ["come"]
+        nothing = await soon(orders.diff(from_seq=1, wait_ms=1))
+        assert (nothing.count, nothing.caught_up) == (0, True)
+
+
+@on_loop
+async def test_a_wait_is_not_ended_by_what_the_reader_does_not_want(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.create()
+        waiting = asyncio.create_task(orders.diff(wait_ms=30_000, node="me"))
+        await orders.write("mine", node="me")
+        await settle()
+        assert not waiting.done()
+        await orders.write("theirs", node="them")
+        page = await soon(waiting)
+        assert (datas(page), page.next_from_seq) == (["theirs"], 2)
+
+
+# ---- following
+
+
+@on_loop
+async def test_follow_yields_what_is_there_and_what_comes(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": 1, "tag": "t", "meta": {"k": "v"}}, {"data": 2}])
+        stream = orders.follow()
+        first, second = await take(stream, 2)
+        assert isinstance(first, Record) and isinstance(second, Record)
+        assert (first.data, first.tag, first.meta, second.data) == (1, "t", {"k": "v"}, 2)
+        parked = asyncio.create_task(anext(stream))
+        await settle()
+        assert not parked.done()
+        await orders.write(3)
+        third = await soon(parked)
+        assert isinstance(third, Record) and (third.seq, third.data) == (3, 3)
+
+
+@on_loop
+async def test_follow_misses_nothing_while_writes_race_it(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.create(durability="fsync")
+
+        async def write() -> None:
+            for number in range(50):
+                await orders.write(number)
+                for _ in range(number % 3):
+                    await asyncio.sleep(0)
+
+        following = asyncio.create_task(take(orders.follow(), 200))
+        await asyncio.gather(*(write() for _ in range(4)))
+        assert [event.seq for event in await following if isinstance(event, Record)] == list(range(1, 201))
+
+
+@on_loop
+async def test_follow_begins_where_it_is_told(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n} for n in range(1, 4)])
+        (event,) = await take(orders.follow(from_seq=2), 1)
+        assert isinstance(event, Record) and event.seq == 3
+        newest = orders.follow(tail=True)
+        parked = asyncio.create_task(anext(newest))
+        await settle()
+        await orders.write(4)
+        event = await soon(parked)
+        assert isinstance(event, Record) and event.seq == 4
+        with pytest.raises(errors.InvalidRequest, match="give one of them"):
+            await anext(orders.follow(from_seq=2, tail=True))
+
+
+@on_loop
+async def test_follow_leaves_out_the_own_node_and_other_tags(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": 1, "node": "me"}, {"data": 2, "tag": "x"}, {"data": 3, "tag": "y"}])
+        (event,) = await take(orders.follow(node="me", match="y"), 1)
+        assert isinstance(event, Record) and event.data == 3
+
+
+@on_loop
+async def test_follow_never_hides_a_gap(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        recent = client.topic("recent")
+        await recent.create(cap_records=2)
+        await recent.write_many([{"data": n} for n in range(1, 6)])
+        stream = recent.follow()
+        gap, *records = await take(stream, 3)
+        assert gap == Gap(1, 3, Reason.CAP)
+        assert [record.seq for record in records if isinstance(record, Record)] == [4, 5]
+        parked = asyncio.create_task(anext(stream))
+        await settle()
+        await recent.write_many([{"data": n} for n in range(6, 11)])
+        assert await soon(parked) == Gap(6, 8, Reason.CAP)
+
+
+@on_loop
+async def test_follow_does_not_tell_of_deletes(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n, "tag": f"t{n}"} for n in range(1, 5)])
+        await orders.delete(before_seq=3)
+        (event,) = await take(orders.follow(), 1)
+        assert isinstance(event, Record) and event.seq == 3
+
+
+@on_loop
+async def test_follow_ends_when_its_topic_is_dropped(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.create()
+        parked = asyncio.create_task(anext(orders.follow()))
+        await settle()
+        await orders.drop()
+        with pytest.raises(errors.TopicNotFound):
+            await soon(parked)
+
+
+@on_loop
+async def test_follow_tells_that_another_topic_took_the_name(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": "old"}, {"data": "old"}])
+        stream = orders.follow()
+        await take(stream, 2)
+        await orders.drop()
+        # As many as before and one more, so that the cursor alone could not tell.
+        await orders.write_many([{"data": n} for n in range(1, 4)])
+        gap, *records = await take(stream, 4)
+        assert gap == Gap(1, 3, Reason.RECREATED)
+        assert [record.data for record in records if isinstance(record, Record)] == [1, 2, 3]
+
+
+@on_loop
+async def test_follow_tells_of_a_shorter_successor_once(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": "old"}] * 5)
+        stream = orders.follow()
+        await take(stream, 5)
+        await orders.drop()
+        await orders.write("new")
+        gap, record = await take(stream, 2)
+        assert gap == Gap(1, 1, Reason.RECREATED)
+        assert isinstance(record, Record) and record.data == "new"
+
+
+@on_loop
+async def test_a_reader_that_never_waits_lets_others_run(tmp_path: Path) -> None:
+    async with topics.open(tmp_path, max_limit=1) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n} for n in range(50)])
+        reading = asyncio.create_task(take(orders.follow(), 50))
+        turns = 0
+        while not reading.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns > 50
+
+
+@on_loop
+async def test_a_follower_that_was_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.create()
+        parked = asyncio.create_task(anext(orders.follow()))
+        await settle()
+        parked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await parked
+        assert (await orders.write(1)).first_seq == 1
+
+
+# ---- deleting
+
+
+@on_loop
+async def test_delete_by_seq_by_tag_and_by_both(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n, "tag": tag} for n, tag in enumerate(("a:1", "b", "a:2", "a:1", "c"), 1)])
+        assert (await orders.delete(before_seq=4, match="a:1")).deleted == 1
+        assert datas(await orders.diff()) == [2, 3, 4, 5]
+        assert (await orders.delete(match=["tag", "Glob", "a:*"])).deleted == 2
+        done = await orders.delete(before_seq=5)
+        assert (done.deleted, done.earliest_seq, done.count, done.erased) == (1, 5, 1, False)
+        page = await orders.diff()
+        assert (datas(page), page.tombstone) == ([5], None)
+        with pytest.raises(errors.InvalidRequest, match="before_seq, match, or both"):
+            await orders.delete()
+
+
+@on_loop
+async def test_a_delete_is_about_what_is_there_now(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write(1, tag="t")
+        await orders.delete(match="t")
+        await orders.write(2, tag="t")
+        assert datas(await orders.diff()) == [2]
+
+
+@on_loop
+async def test_erase_takes_the_bytes_from_the_disk(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        people = client.topic("people")
+        await people.write("a very private remark", tag="p1")
+        await people.write("stays", tag="p2")
+        assert (await people.delete(match="p1", erase=True)).erased
+        left = [path for path in tmp_path.rglob("*") if path.is_file() and b"a very private" in path.read_bytes()]
+        assert left == []
+        assert datas(await people.diff()) == ["stays"]

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import topics
+from topics import errors, sync
+
+ROOT = Path(__file__).parents[1]
+
+NAMES = """
+    Aborted Client Configured Deleted Discard Dropped Durability Gap Page Published Reason Record StageState Tombstone
+    Topic TopicConfig TopicState TopicType Written __version__ errors open sync
+""".split()
+
+CLIENT_NAMES = "abort close publish stage topic topics".split()
+TOPIC_NAMES = "configure create delete diff drop follow name state write write_many".split()
+
+
+def methods(kind: type) -> list[str]:
+    return sorted(name for name in dir(kind) if not name.startswith("_"))
+
+
+def test_these_names_stay() -> None:
+    assert sorted(topics.__all__) == sorted(NAMES)
+    assert methods(topics.Client) == CLIENT_NAMES
+    assert methods(topics.Topic) == TOPIC_NAMES
+    assert sorted(sync.__all__) == ["Client", "Topic", "open"]
+
+
+def test_every_name_is_there_and_says_what_it_is() -> None:
+    for name in topics.__all__:
+        value = getattr(topics, name)
+        assert name == "__version__" or inspect.getdoc(value), name
+    for kind in (topics.Client, topics.Topic, sync.Client, sync.Topic):
+        assert [name for name in methods(kind) if not getattr(kind, name).__doc__] == []
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    assert not hasattr(topics, "opne")
+    assert set(NAMES) <= set(dir(topics))
+
+
+def test_an_error_is_reached_by_its_name() -> None:
+    assert issubclass(errors.DirectoryLocked, errors.TopicsError)
+    assert topics.errors is errors
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert topics.__version__ == project["version"]
+
+
+def test_the_engine_is_loaded_when_it_is_asked_for() -> None:
+    code = (
+        "import sys, topics; assert 'topics.engine.engine' not in sys.modules; topics.open; "
+        "assert 'topics.engine.engine' in sys.modules; from topics import *; print(sync.open, Client)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import inspect
+import threading
+from pathlib import Path
+
+import pytest
+
+import topics
+from tests.client.rig import GUARD_SECONDS
+from topics import Gap, Reason, Record, errors, sync
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("plain", "original"), [(sync.Client, topics.Client), (sync.Topic, topics.Topic)])
+def test_the_plain_face_has_the_same_names_words_and_parameters(plain: type, original: type) -> None:
+    assert public(plain) == public(original)
+    for name in public(original):
+        here, there = getattr(plain, name), getattr(original, name)
+        if isinstance(there, property):
+            assert here.__doc__ == there.__doc__
+            continue
+        assert inspect.signature(here).parameters == inspect.signature(there).parameters
+        assert not inspect.iscoroutinefunction(here) and not inspect.isasyncgenfunction(here)
+        if name != "close":
+            assert here.__doc__ == there.__doc__
+
+
+def test_both_open_alike() -> None:
+    assert inspect.signature(sync.open).parameters == inspect.signature(topics.open).parameters
+
+
+def test_the_whole_way_without_asyncio(tmp_path: Path) -> None:
+    with sync.open(tmp_path) as client:
+        orders = client.topic("orders")
+        assert (orders.name, repr(orders)) == ("orders", "<Topic orders>")
+        assert orders.create(ttl_ms=60_000).created
+        done = orders.write({"sku": "A1"}, tag="order-1", node="n1")
+        assert (done.first_seq, done.deduped) == (1, False)
+        orders.write_many([{"data": {"sku": "B2"}, "tag": "order-2"}])
+        page = orders.diff(from_seq=0, limit=500)
+        assert [record.tag for record in page.records] == ["order-1", "order-2"]
+        assert orders.configure(cap_records=10).config.ttl_ms == 60_000
+        assert orders.delete(match="order-1").deleted == 1
+        assert orders.state().count == 1
+        client.stage("s", "orders", [{"data": "staged"}])
+        client.stage("t", "orders", [{"data": "thrown away"}])
+        assert client.abort(["t"]).stages == ("t",)
+        assert client.publish(["s"], producer=("p", 1)).written[0].first_seq == 3
+        assert [state.topic for state in client.topics(prefix="ord")] == ["orders"]
+    with sync.open(tmp_path) as client:
+        assert client.topic("orders").state().head_seq == 3
+        assert client.topic("orders").drop().deleted
+
+
+def test_follow_is_a_plain_loop(tmp_path: Path) -> None:
+    with sync.open(tmp_path) as client:
+        recent = client.topic("recent")
+        recent.create(cap_records=2)
+        recent.write_many([{"data": n} for n in range(1, 4)])
+        seen: list[Record | Gap] = []
+        for event in recent.follow():
+            seen.append(event)
+            if len(seen) == 3:
+                break
+        assert seen[0] == Gap(1, 1, Reason.CAP)
+        assert [event.seq for event in seen if isinstance(event, Record)] == [2, 3]
+
+
+def test_follow_wakes_for_a_write_of_another_thread(tmp_path: Path) -> None:
+    with sync.open(tmp_path) as client:
+        orders = client.topic("orders")
+        orders.create()
+        seen: list[object] = []
+
+        def read() -> None:
+            for event in orders.follow():
+                assert isinstance(event, Record)
+                seen.append(event.data)
+                if event.data == "last":
+                    return
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        writers = [threading.Thread(target=orders.write, args=(n,)) for n in range(8)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        orders.write("last")
+        reader.join(GUARD_SECONDS)
+        assert not reader.is_alive()
+        assert (set(seen[:-1]), seen[-1]) == (set(range(8)), "last")
+
+
+def test_errors_are_the_same(tmp_path: Path) -> None:
+    client = sync.open(tmp_path)
+    with client:
+        with pytest.raises(errors.TopicNotFound):
+            client.topic("missing").diff()
+        with pytest.raises(errors.DirectoryLocked), sync.open(tmp_path):
+            pass
+    with pytest.raises(errors.NotReady):
+        client.topic("orders").write(1)
+    client.close()
+
+
+def test_no_thread_is_left_behind(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    with sync.open(tmp_path) as client:
+        client.topic("orders").write(1)
+        list(client.topics())
+    with pytest.raises(errors.InvalidSetting):
+        sync.open(tmp_path, wal_shards=0)
+    left = set(threading.enumerate()) - before
+    assert left == set()

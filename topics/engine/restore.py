@@ -1,0 +1,135 @@
+"""From the images of a snapshot to the state of an engine, before the WAL's facts come on top.
+
+Who restores decides which runs a log gets: opening takes those the image names and refuses when one is not as it was,
+a repair takes what is left of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from topics.core.batch import OpenStage
+from topics.core.log import Log
+from topics.core.machine import Machine
+from topics.core.registry import META_LOG_ID, Topic
+from topics.core.run import Run
+from topics.engine import images
+from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer
+from topics.engine.images import LogImage, MetaImage, RunImage, StageImage, TopicImage
+from topics.errors import Damaged
+from topics.storage.segmentrun import SegmentRun
+from topics.storage.store import Store
+
+TakeRuns = Callable[[Log, LogImage], list[Run]]
+
+
+class Restorer:
+    def __init__(
+        self, store: Store, machine: Machine, checkpointer: Checkpointer, positions: dict[int, int], take_runs: TakeRuns
+    ) -> None:
+        self.now_ms = store.clock.now_ms()
+        """The time, never before that of the snapshot."""
+        self._store = store
+        self._machine = machine
+        self._checkpointer = checkpointer
+        self._positions = positions
+        self._take_runs = take_runs
+        self._state: Mapping[bytes, bytes] = {}
+        self._logs: dict[int, LogImage] = {}
+
+    def load(self, state: Mapping[bytes, bytes]) -> None:
+        self._state = state
+        if images.META_KEY in state:
+            self._restore_meta(images.decode_meta(state[images.META_KEY]))
+        self._logs = {int(key[2:]): images.decode_log(value) for key, value in state.items() if key.startswith(b"l/")}
+        for key, value in state.items():
+            if key.startswith(b"t/"):
+                self._restore_topic(images.decode_topic(value))
+            elif key.startswith(b"s/"):
+                self._restore_stage(images.decode_stage(value))
+        batches = self._machine.batches
+        for key, value in sorted(state.items()):
+            if key.startswith(b"b/"):
+                batches.restore(images.restore_batch(images.decode_batch(value)))
+        self._machine.changed = set()
+        batches.changed_stages = set()
+        batches.changed_batches = set()
+
+    def _restore_meta(self, meta: MetaImage) -> None:
+        self._machine.next_log_id = meta.next_log_id
+        self._machine.next_epoch = meta.next_epoch
+        self._store.next_segment = max(self._store.next_segment, meta.next_segment)
+        self.now_ms = max(self.now_ms, meta.now_ms)
+        self._positions[META_LOG_ID] = self._checkpointer.covered[META_LOG_ID] = meta.position
+
+    def _restore_topic(self, image: TopicImage) -> None:
+        topic = Topic(image.name, image.config, image.epoch, image.first_log_id, image.created_ms)
+        self._machine.topics.add(topic)
+        for partition, log_id in enumerate(topic.log_ids()):
+            log = Log(log_id, topic.name, partition, topic.epoch, self._machine.totals)
+            self._restore_log(log, topic.config.idempotency_window_ms)
+
+    def _restore_stage(self, image: StageImage) -> None:
+        log = Log(image.log_id, image.topic, image.partition, 0, self._machine.totals)
+        self._restore_log(log, 0)
+        self._machine.batches.stages[image.stage] = OpenStage(
+            image.stage, log, image.topic, image.partition, image.expires_ms, image.decided
+        )
+
+    def _restore_log(self, log: Log, window_ms: int) -> None:
+        self._machine.logs[log.log_id] = log
+        image = self._logs.get(log.log_id)
+        self._checkpointer.covered[log.log_id] = image.position if image is not None else 0
+        if image is None:
+            return
+        self._positions[log.log_id] = image.position
+        images.restore_log(log, image)
+        log.runs = self._take_runs(log, image)
+        heads = {}
+        for number in image.chunks:
+            chunk = self._state.get(images.chunk_key(log.log_id, number))
+            if chunk is not None:
+                heads[number] = chunk[:CHUNK_HEAD_BYTES]
+                log.dedupe.load_chunk(chunk, self.now_ms, window_ms)
+        self._checkpointer.restore_chunks(log.log_id, heads)
+
+
+def stored_runs(store: Store, log: Log, image: LogImage) -> list[Run]:
+    """The runs an image names; raises `Damaged` when one is not as the image says."""
+    runs: list[Run] = []
+    for place in image.runs:
+        run = store.run(place.segment, place.section)
+        check_run(store, log, run, place)
+        runs.append(run)
+    return runs
+
+
+def check_run(store: Store, log: Log, run: SegmentRun, place: RunImage) -> None:
+    """A run must hold the seqs its image names, and at least the deletions that were in its file then.
+
+    Marks may have reached the file after the snapshot, so there may be fewer live records; more would be deleted ones
+    that come back.
+    """
+    path = store.segment(place.segment).path()
+    if run.log_id != log.log_id or (run.first_seq, run.last_seq) != (place.first_seq, place.last_seq):
+        raise Damaged(
+            f"{path} offset 0: section {place.section} holds seqs {run.first_seq}..{run.last_seq} of log {run.log_id}, "
+            f"the snapshot says {place.first_seq}..{place.last_seq} of log {log.log_id} (topic {log.topic})",
+            file=path,
+            offset=0,
+            topic=log.topic,
+            first_seq=place.first_seq,
+            last_seq=place.last_seq,
+        )
+    live, known = (run.live_count, run.live_bytes), (place.live_count, place.live_bytes)
+    if live[0] > known[0] or (live[0] == known[0] and live[1] != known[1]):
+        raise Damaged(
+            f"{path} offset {run.flags_offset()}: {live[0]} records ({live[1]} bytes) of topic {log.topic} between "
+            f"seqs {run.first_seq} and {run.last_seq} are marked as live, the snapshot knows of {known[0]} "
+            f"({known[1]} bytes): deleted records would come back",
+            file=path,
+            offset=run.flags_offset(),
+            topic=log.topic,
+            first_seq=run.first_seq,
+            last_seq=run.last_seq,
+        )
