@@ -63,6 +63,11 @@ def show(value: float | None, unit: Unit) -> str:
             return f"{value:.2f} ×"
 
 
+def best(rates: list[float]) -> float:
+    """What stands for several rounds of a rate: whatever else the machine does makes a round slower, never faster."""
+    return max(rates)
+
+
 def middle(values: list[float]) -> float:
-    """What stands for several rounds: their median, which one bad moment of the machine does not move."""
+    """What stands for several rounds of a worst case: their median, which one bad moment does not move."""
     return float(median(values))

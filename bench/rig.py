@@ -7,9 +7,11 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
+from topics import embedded
 from topics.clock import SystemClock
 from topics.core.commands import Append, Command
 from topics.engine.engine import Engine, EngineLimits
@@ -17,6 +19,8 @@ from topics.engine.host import Host
 from topics.engine.recovery import Options, recover
 from topics.engine.ticket import Ticket
 from topics.errors import Throttled
+from topics.limits import DAY_MS
+from topics.settings import Settings
 from topics.storage.committer import Post
 from topics.storage.fs import RealFs
 from topics.wire.records import decode_write
@@ -26,7 +30,8 @@ IN_FLIGHT = 8
 TURN = 16
 """One-record writes that arrive in one turn of the loop."""
 
-NO_CHECKPOINTS = Options(limits=EngineLimits(checkpoint_ms=24 * 3600 * 1000, dirty_bytes_max=1 << 40))
+DEFAULTS = embedded.options(Settings())
+NO_CHECKPOINTS = replace(DEFAULTS, limits=EngineLimits(checkpoint_ms=DAY_MS, dirty_bytes_max=1 << 40))
 
 
 def use_one_core() -> None:
@@ -40,8 +45,8 @@ def recovered(directory: Path, options: Options, post: Post | None) -> Engine:
 
 @asynccontextmanager
 async def running(directory: Path, options: Options | None = None) -> AsyncIterator[Host]:
-    """The engine on a directory, closed cleanly in the end."""
-    chosen = options or Options()
+    """The engine on a directory, with the options that `topics.open` has by itself; closed cleanly in the end."""
+    chosen = options or DEFAULTS
     host = await Host.open(lambda post: recovered(directory, chosen, post))
     try:
         yield host

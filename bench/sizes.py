@@ -10,7 +10,7 @@ BATCH = 1000
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
-    """Each timed part is done so often, alternating with the peer; the median counts."""
+    """Each timed part is done so often, alternating with the peer."""
     write_batches: int
     """Without a checkpoint in between."""
     sustained_batches: int
@@ -30,7 +30,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 FULL = Sizes(
     rounds=3,
     write_batches=300,
-    sustained_batches=2000,
+    sustained_batches=1000,
     read_batches=1000,
     recovery_records=1_000_000,
     single_turns=2000,

@@ -102,6 +102,35 @@ async def test_a_client_is_used_while_it_is_open(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_a_cancelled_open_lets_go_of_the_directory(tmp_path: Path) -> None:
+    client = topics.open(tmp_path)
+    opening = asyncio.create_task(client.__aenter__())
+    while not (tmp_path / "lock").exists():
+        await asyncio.sleep(0)
+    opening.cancel()
+    await soon(asyncio.wait({opening}))
+    # It may have been faster than the cancelling; then there is something to close.
+    await client.close()
+    async with client:
+        await client.topic("t").write(1)
+
+
+@on_loop
+async def test_a_cancelled_close_goes_on_to_its_end(tmp_path: Path) -> None:
+    client = topics.open(tmp_path)
+    await client.__aenter__()
+    await client.topic("t").create(durability="fsync")
+    writing = asyncio.create_task(client.topic("t").write(1))
+    closing = asyncio.create_task(client.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await soon(asyncio.wait({closing}))
+    assert (await soon(writing)).first_seq == 1
+    async with client:
+        assert (await client.topic("t").state()).count == 1
+
+
+@on_loop
 async def test_closing_wakes_the_readers_that_wait(tmp_path: Path) -> None:
     client = topics.open(tmp_path)
     async with client:

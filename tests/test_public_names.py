@@ -11,13 +11,12 @@ from topics import errors, sync
 
 ROOT = Path(__file__).parents[1]
 
-NAMES = """
-    Aborted Client Configured Deleted Discard Dropped Durability Gap Page Published Reason Record StageState Tombstone
-    Topic TopicConfig TopicState TopicType Written __version__ errors open sync
-""".split()
+VALUES = ["Discard", "Durability", "Gap", "Page", "Reason", "Record", "Tombstone", "TopicConfig", "TopicType"]
+ANSWERS = ["Aborted", "Configured", "Deleted", "Dropped", "Published", "StageState", "TopicState", "Written"]
+NAMES = [*VALUES, *ANSWERS, "Client", "Topic", "open", "sync", "errors", "__version__"]
 
-CLIENT_NAMES = "abort close publish stage topic topics".split()
-TOPIC_NAMES = "configure create delete diff drop follow name state write write_many".split()
+CLIENT_NAMES = ["abort", "close", "publish", "stage", "topic", "topics"]
+TOPIC_NAMES = ["configure", "create", "delete", "diff", "drop", "follow", "name", "state", "write", "write_many"]
 
 
 def methods(kind: type) -> list[str]:

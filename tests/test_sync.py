@@ -113,7 +113,9 @@ def test_no_thread_is_left_behind(tmp_path: Path) -> None:
     with sync.open(tmp_path) as client:
         client.topic("orders").write(1)
         list(client.topics())
-    with pytest.raises(errors.InvalidSetting):
-        sync.open(tmp_path, wal_shards=0)
+        during = set(threading.enumerate())
+        with pytest.raises(errors.DirectoryLocked), sync.open(tmp_path):
+            pass
+        assert set(threading.enumerate()) == during
     left = set(threading.enumerate()) - before
     assert left == set()

@@ -25,9 +25,9 @@ from topics.core.machine import Bounds
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
 from topics.core.records import RecordLimits, Records
-from topics.engine.job import SegmentLimits
 from topics.engine.engine import Engine, EngineLimits
 from topics.engine.host import Host
+from topics.engine.job import SegmentLimits
 from topics.engine.recovery import Options, recover
 from topics.errors import BatchTooLarge, InvalidRequest, NotReady, ShuttingDown
 from topics.limits import WAIT_MS_MAX
@@ -128,14 +128,20 @@ class Embedded:
     async def open(self) -> None:
         if self._host is not None:
             raise InvalidRequest(f"{self._settings.data_dir} is open already: enter a client once")
-        self._host = await Host.open(opener(self._settings))
+        opening = asyncio.create_task(Host.open(opener(self._settings)))
+        try:
+            self._host = await _to_the_end(opening)
+        except asyncio.CancelledError:
+            if opening.exception() is None:
+                await opening.result().close()
+            raise
 
     async def close(self) -> None:
         if self._host is None or self._closing:
             return
         self._closing = True
         try:
-            await self._host.close()
+            await _to_the_end(asyncio.create_task(self._host.close()))
         finally:
             self._host = None
             self._closing = False
@@ -187,15 +193,13 @@ class Embedded:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(request.wait_ms, WAIT_MS_MAX) / 1000
         page = self._read(topic, request, request.from_seq)
-        while not page.count and page.tombstone is None and page.caught_up:
-            remaining_s = deadline - loop.time()
-            if remaining_s <= 0:
-                break
-            # Nothing is awaited between the read above and the look at the log below, so no record slips through.
+        waiting = request.wait_ms > 0
+        while waiting and not page.count and page.tombstone is None and page.caught_up:
             host = self._open_host()
             machine = host.engine.machine
             log = machine.log(machine.topic(topic), request.partition)
-            await host.wait_visible(log, page.next_from_seq, remaining_s)
+            # Waits for anything behind where the page ended, so what came since the read ends the wait at once.
+            waiting = await host.wait_visible(log, page.next_from_seq, deadline - loop.time())
             page = self._read(topic, request, page.next_from_seq)
         return page
 
@@ -275,6 +279,15 @@ def _tuple(value: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
         expected = f"({', '.join(names)})"
         raise InvalidRequest(f"producer must be {expected}, not {value!r}", field="producer", expected=expected)
     return tuple(value)
+
+
+async def _to_the_end(work: asyncio.Task[T]) -> T:
+    """Wait for work that must not stop half-way: whoever cancels the wait gets it back when the work is done."""
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        raise
 
 
 async def _give_way() -> None:

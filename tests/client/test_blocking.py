@@ -17,6 +17,7 @@ class Counter:
 
     def __init__(self) -> None:
         self.threads: set[int] = set()
+        self.begun = threading.Event()
         self.ended = threading.Event()
 
     async def add(self, left: int, *, right: int = 1) -> int:
@@ -29,6 +30,7 @@ class Counter:
         raise LookupError("no")
 
     async def hang(self) -> None:
+        self.begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -112,11 +114,9 @@ def test_closing_ends_what_others_still_wait_for(portal: Portal) -> None:
         except BaseException as error:
             refused.append(error)
 
-    assert counter.add(1) == 2
-    caller = threading.Thread(target=hang)
+    caller = threading.Thread(target=hang, daemon=True)
     caller.start()
-    while len(asyncio.all_tasks(portal._running_loop())) == 0:
-        assert caller.is_alive()
+    assert counter._behind.begun.wait(GUARD_SECONDS)
     portal.close()
     caller.join(GUARD_SECONDS)
     assert counter._behind.ended.is_set()

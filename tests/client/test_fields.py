@@ -16,7 +16,7 @@ def test_every_config_field_can_be_named() -> None:
 def test_known_fields_pass_unchanged() -> None:
     fields = {"ttl_ms": 5, "durable": True}
     assert check_config(fields) is fields
-    assert check_records(({"data": n} for n in range(2))) == [{"data": 0}, {"data": 1}]
+    assert check_records({"data": n} for n in range(2)) == [{"data": 0}, {"data": 1}]
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_an_unknown_config_field_is_named(fields: dict[str, object], said: str) 
 
 
 def test_an_unknown_record_field_is_named_with_its_place() -> None:
-    records: list[Any] = [{"data": 1}, {"data": 2, "tag": "x"}]
-    with pytest.raises(InvalidRequest, match=r"records\[1\] has no field tag; did you mean tag\?"):
+    records: list[Any] = [{"data": 1}, {"data": 2, "tags": "x"}]
+    with pytest.raises(InvalidRequest, match=r"records\[1\] has no field tags; did you mean tag\?"):
         check_records(records)
 
 

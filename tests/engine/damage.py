@@ -170,6 +170,7 @@ def disk_of(contents: dict[str, bytes], boots: int = 0) -> FakeDisk:
     for path in ("wal", "segments", "snapshots"):
         disk.make_dir(f"{DIRECTORY}/{path}")
     for path, content in contents.items():
+        disk.make_dir(path.rpartition("/")[0])
         overwrite(disk, path, content)
     for _ in range(boots):
         disk = disk.crash("kept")

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from topics.cli.fsck import fsck
 from topics.cli.serve import serve
 from topics.cli.settings import settings
 from topics.cli.version import version
@@ -28,12 +29,13 @@ directory, and every topic says for itself how durable its records are.
 
     topics serve                        start on ./data
     topics settings                     what can be set, and what is in effect
+    topics fsck                         check ./data, and repair it
     TOPICS_DATA_DIR=/srv/topics topics serve
 
 `topics COMMAND --help` explains a command, with an example.
 """
 
-COMMANDS: tuple[Callable[..., int | None], ...] = (serve, settings, version)
+COMMANDS: tuple[Callable[..., int | None], ...] = (serve, settings, fsck, version)
 
 EXIT_FAILED = 1
 EXIT_BAD_SETTING = 2

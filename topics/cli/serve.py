@@ -12,8 +12,11 @@ from topics.settings import load
 SNIPPET = """\
 import topics
 
-with topics.open({directory!r}) as engine:
-    ...
+with topics.sync.open({directory!r}) as client:
+    orders = client.topic("orders")
+    orders.write({{"sku": "A1"}}, tag="order-1")
+    for record in orders.diff().records:
+        print(record.seq, record.tag, record.data)
 """
 
 

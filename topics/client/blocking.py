@@ -43,12 +43,6 @@ class Portal:
             future.cancel()
             raise
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run on the loop without waiting; nothing happens when there is no loop any more."""
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            asyncio.run_coroutine_threadsafe(work(), loop)
-
     def close(self) -> None:
         """Stop the loop when it has nothing left to do, and end its thread."""
         loop, thread = self._loop, self._thread
@@ -114,12 +108,9 @@ def iterating(method: Callable[Concatenate[A, P], AsyncIterator[R]]) -> Callable
     @functools.wraps(method)
     def iterate(face: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         events = method(face._behind, *args, **kwargs)
-        try:
-            while (event := face._portal.run(_step(events))) is not _END:
-                yield event
-        finally:
-            # Not waited for: an iterator that is let go ends wherever it is collected, the loop's thread included.
-            face._portal.start(functools.partial(_stop, events))
+        # When this iterator is let go, so is the one behind it, which the loop then closes.
+        while (event := face._portal.run(_step(events))) is not _END:
+            yield event
 
     original = inspect.signature(method)
     annotation = str(original.return_annotation).replace("AsyncIterator", "Iterator")
@@ -130,8 +121,3 @@ def iterating(method: Callable[Concatenate[A, P], AsyncIterator[R]]) -> Callable
 async def _step(events: AsyncIterator[R]) -> R:
     end: Any = _END
     return await anext(events, end)
-
-
-async def _stop(events: AsyncIterator[Any]) -> None:
-    if inspect.isasyncgen(events):
-        await events.aclose()

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from topics.client.fields import ConfigFields, RecordFields, check_config, check_records
+from topics.client.follow import follow
 from topics.client.transport import DeleteRequest, Match, ReadRequest, Transport, WriteRequest
 from topics.errors import InvalidRequest
-from topics.limits import WAIT_MS_MAX
-from topics.model import Configured, Deleted, Dropped, Gap, Page, Reason, Record, TopicState, Written
+from topics.model import Configured, Deleted, Dropped, Gap, Page, Record, TopicState, Written
 
 
 class Topic:
@@ -132,7 +132,7 @@ class Topic:
             partition=partition,
             limit=limit,
             max_batch_bytes=max_batch_bytes,
-            nodes=(node,) if isinstance(node, str) else node,
+            nodes=_nodes(node),
             match=match,
             include_tags=include_tags,
             include_meta=include_meta,
@@ -140,7 +140,7 @@ class Topic:
         )
         return await self._transport.read(self._name, request)
 
-    async def follow(
+    def follow(
         self,
         from_seq: int = 0,
         *,
@@ -156,23 +156,8 @@ class Topic:
         """
         if tail and from_seq:
             raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
-        cursor = from_seq
-        epoch = None
-        if tail:
-            state = await self.state(partition=partition)
-            cursor, epoch = state.head_seq, state.epoch
-        while True:
-            page = await self.diff(cursor, node=node, match=match, partition=partition, wait_ms=WAIT_MS_MAX)
-            if epoch not in (None, page.epoch) and not _tells_recreation(page):
-                # Another topic of the same name has taken over. Its seqs have nothing to do with the cursor.
-                yield Gap(gap_from=1, gap_to=page.head_seq, reason=Reason.RECREATED)
-                cursor, epoch = 0, page.epoch
-                continue
-            if page.tombstone is not None:
-                yield Gap(page.tombstone.gap_from, page.tombstone.gap_to, page.tombstone.reason)
-            for record in page.records:
-                yield record
-            cursor, epoch = page.next_from_seq, page.epoch
+        request = ReadRequest(from_seq=from_seq, partition=partition, nodes=_nodes(node), match=match)
+        return follow(self._transport, self._name, request, tail=tail)
 
     # ---- deleting
 
@@ -193,5 +178,5 @@ class Topic:
         return await self._transport.delete(self._name, request)
 
 
-def _tells_recreation(page: Page) -> bool:
-    return page.tombstone is not None and page.tombstone.reason is Reason.RECREATED
+def _nodes(node: str | Sequence[str]) -> Sequence[str]:
+    return (node,) if isinstance(node, str) else node

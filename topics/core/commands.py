@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from topics.core.dedupe import DedupeKey
 from topics.core.match import Match
 from topics.core.records import Records
@@ -25,8 +27,9 @@ class Drop:
     if_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True):
+    """A struct and not a dataclass because it is made for each write, and making one takes a tenth of the time."""
+
     topic: str
     records: Records
     partition: int = 0

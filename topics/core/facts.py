@@ -42,8 +42,9 @@ class Floors:
     lost: dict[Reason, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(msgspec.Struct, frozen=True):
+    """A struct for the speed with which one is made; it is not stored as one (see above)."""
+
     records: EncodedRecords
     ceiling: int = 0
     floors: Floors | None = None

@@ -14,7 +14,8 @@ A log is a list of immutable runs in seq order, a growing tail, and a handful of
 records; it never touches `evict_floor`, so a reader is never told of loss where there was only deletion.
 
 Numbers change in `apply_*` only, from facts. `observe` is the one exception: it moves the floors as time passes
-(TTL), which every later fact and every replay at a later time does in the same way.
+(TTL), which a replay at a later time does again in the same way, as long as nothing changes what it would find.
+What does, a delete or a change of the TTL, stores the floors first: `floors_unstored` says that there is need to.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from topics.core.dedupe import Dedupe
 from topics.core.encoded import EncodedRecords
 from topics.core.facts import Appended, Deleted, Floors, FloorsMoved, HeadMoved, LogFact, SeqsSkipped
 from topics.core.match import Match
-from topics.core.run import DEAD, U64, MemoryRun, Run
+from topics.core.run import DEAD, U64, Marks, MemoryRun, Run
 from topics.core.tail import Tail
 from topics.errors import Damaged
 from topics.limits import HOLES_MAX, TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
-from topics.model import Reason, TopicConfig
+from topics.model import Durability, Reason, TopicConfig
 
 SEQ_BASE = 1
 NO_CAPS = TopicConfig()
@@ -68,11 +69,15 @@ class Log:
     low: int = SEQ_BASE
     evict_floor: int = SEQ_BASE
     lost: dict[Reason, int] = field(default_factory=dict)
+    floors_unstored: bool = False
+    """Time or a cap moved the floors, and no fact says where they are now."""
     holes: list[Hole] = field(default_factory=list)
     count: int = 0
     bytes: int = 0
     last_ts: int = 0
     last_write_ts: int | None = None
+    logged_seq: int = 0
+    """Records up to here are in stored facts; what an ephemeral topic got since is in memory only."""
     granted_ceiling: int = 0
     """The highest seq that any fact allowed to be acked before the next sync."""
     dedupe: Dedupe = field(default_factory=Dedupe)
@@ -135,6 +140,7 @@ class Log:
                     break
             if first_fresh > self.low:
                 self._lose_below(first_fresh, Reason.TTL)
+                self.floors_unstored = True
         except Damaged:
             # Nothing has moved yet. Whoever reads there is told of the damage.
             return
@@ -206,14 +212,14 @@ class Log:
         for run in reversed(self.parts_from(start)):
             seq = min(end - 1, run.last_seq)
             while run.live_count and seq >= max(start, run.first_seq):
-                block, marks = run.block_at(seq)
+                first_seq, _, marks = _marks_at(run, seq)
                 if marks is None:
                     return seq
-                alive = np.flatnonzero(np.frombuffer(marks, np.uint8)[: seq - block.first_seq + 1] != DEAD)
+                alive = np.flatnonzero(np.frombuffer(marks, np.uint8)[: seq - first_seq + 1] != DEAD)
                 if len(alive):
-                    found = block.first_seq + int(alive[-1])
+                    found = first_seq + int(alive[-1])
                     return found if found >= start else None
-                seq = block.first_seq - 1
+                seq = first_seq - 1
         return None
 
     # ---- what is there
@@ -226,15 +232,15 @@ class Log:
                 continue
             while seq <= run.last_seq:
                 at = max(seq, run.first_seq)
-                block, marks = run.block_at(at)
+                first_seq, last_seq, marks = _marks_at(run, at)
                 if marks is None:
                     self._earliest = at
                     return at
-                alive = np.flatnonzero(np.frombuffer(marks, np.uint8)[at - block.first_seq :] != DEAD)
+                alive = np.flatnonzero(np.frombuffer(marks, np.uint8)[at - first_seq :] != DEAD)
                 if len(alive):
                     self._earliest = at + int(alive[0])
                     return self._earliest
-                seq = block.last_seq + 1
+                seq = last_seq + 1
         self._earliest = self.next_seq
         return self.next_seq
 
@@ -246,13 +252,17 @@ class Log:
     # ---- appends
 
     def append(self, records: EncodedRecords, config: TopicConfig) -> Floors | None:
-        """Take a batch in, evict what the caps ask for; the floors if they moved. Called with checked input."""
+        """Take a batch in, evict what the caps ask for; the floors if they moved and are stored. Input is checked."""
         self._store(records)
         self.next_seq = records.first_seq + records.count
         self._add(records.count, records.payload_bytes)
         self.last_ts = max(self.last_ts, records.ts)
         self.last_write_ts = records.ts
-        return self.floors() if self.evict(config) else None
+        moved = self.evict(config)
+        if config.durability is Durability.EPHEMERAL:
+            return None
+        self.logged_seq = records.last_seq
+        return self.take_floors() if moved else None
 
     def evict(self, config: TopicConfig) -> bool:
         """Move the floor so that the caps hold; whether it moved."""
@@ -268,6 +278,7 @@ class Log:
         self.lost[Reason.CAP] = max(self.lost.get(Reason.CAP, 0), seq - 1)
         self.evict_floor = max(self.evict_floor, seq)
         self._raise_low(seq, count, size)
+        self.floors_unstored = True
         return True
 
     def _pass_live(self, need_count: int, need_bytes: int) -> tuple[int, int, int]:
@@ -339,6 +350,11 @@ class Log:
     def floors(self) -> Floors:
         return Floors(self.low, self.evict_floor, dict(self.lost))
 
+    def take_floors(self) -> Floors:
+        """The floors for a fact that is about to be stored."""
+        self.floors_unstored = False
+        return self.floors()
+
     def apply_floors(self, floors: Floors) -> None:
         """Replay. What is counted is counted anew when the replay has ended."""
         self.low = max(self.low, floors.low)
@@ -407,3 +423,11 @@ class Log:
         if dead:
             self._release(dead)
             self.runs = [run for run in self.runs if run.live_count]
+
+
+def _marks_at(run: Run, seq: int) -> tuple[int, int, Marks | None]:
+    """First seq, last seq and marks of the block that holds `seq`; a tail need not cut one out for that."""
+    if isinstance(run, Tail):
+        return run.first_seq, run.last_seq, run.marks
+    block, marks = run.block_at(seq)
+    return block.first_seq, block.last_seq, marks

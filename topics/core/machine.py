@@ -131,8 +131,9 @@ class Machine:
                     deduped=True,
                 )
                 return Outcome(reply, log=log, seq=last_seq, durability=topic.config.durability)
-            log.dedupe.admit(command.dedupe_key, now_ms, topic.config.idempotency_window_ms)
         self._check_room(topic.name, topic.config, log, command.records)
+        if command.dedupe_key is not None:
+            log.dedupe.admit(command.dedupe_key, now_ms, topic.config.idempotency_window_ms)
         return self._append_to(topic, log, command, now_ms, created=False)
 
     def _append_creating(self, command: Append, now_ms: int) -> Outcome:
@@ -266,16 +267,15 @@ class Machine:
         facts = []
         for log_id in topic.log_ids():
             log = self.logs[log_id]
-            floors = log.floors()
             log.observe(before, now_ms)
-            log.evict(config)
             log.observe(config, now_ms)
-            if config.durability is Durability.EPHEMERAL:
+            log.evict(config)
+            if before.durability is config.durability is Durability.EPHEMERAL:
                 continue
             if before.durability is Durability.EPHEMERAL and log.next_seq > 1:
                 facts.append(log_fact(log, HeadMoved(log.next_seq)))
-            if log.floors() != floors:
-                facts.append(log_fact(log, FloorsMoved.of(log.floors())))
+            if log.floors_unstored:
+                facts.append(log_fact(log, FloorsMoved.of(log.take_floors())))
         return facts
 
     def _drop(self, command: Drop, now_ms: int) -> Outcome:
@@ -314,6 +314,11 @@ class Machine:
         log.observe(topic.config, now_ms)
         bound = log.next_seq if command.before_seq is None else min(command.before_seq, log.next_seq)
         match = command.match
+        stored = topic.config.durability is not Durability.EPHEMERAL
+        facts = []
+        if stored and log.floors_unstored:
+            # What has expired is lost, not deleted: a replay must know before it meets the delete.
+            facts.append(log_fact(log, FloorsMoved.of(log.take_floors())))
         fact = Deleted(bound) if match is None else Deleted(bound, match.text, match.prefix)
         deleted, touched = log.apply_deleted(fact)
         reply = model.Deleted(
@@ -325,11 +330,10 @@ class Machine:
             count=log.count,
             bytes=log.bytes,
         )
-        outcome = Outcome(reply, log=log, durability=topic.config.durability)
-        if topic.config.durability is not Durability.EPHEMERAL and (deleted or touched):
-            outcome.facts = [log_fact(log, fact)]
-            outcome.must_sync = topic.config.durability is Durability.FSYNC
-        return outcome
+        if stored and (deleted or touched):
+            facts.append(log_fact(log, fact))
+        must_sync = bool(facts) and topic.config.durability is Durability.FSYNC
+        return Outcome(reply, facts, must_sync, log=log, durability=topic.config.durability)
 
     # ---- stages
 

@@ -95,8 +95,8 @@ class Checkpointer:
     def _capture_log(self, job: Job, log: Log, now_ms: int) -> None:
         log.freeze_tail()
         self._release(log)
-        stored = self._durability_of(log) is not Durability.EPHEMERAL
-        capture = LogCapture(log, self._image(log, stored, now_ms, job), [], [], [])
+        stored_upto = self._stored_upto(log)
+        capture = LogCapture(log, self._image(log, stored_upto, now_ms, job), [], [], [])
         for run in log.runs:
             if isinstance(run, SegmentRun):
                 # Taken now, so that the flags that will be in the file are those this image counts.
@@ -109,21 +109,26 @@ class Checkpointer:
                 capture.kept.append((run.first_seq, place))
             elif isinstance(run, SegmentRun):
                 extend(capture.merge, run, self.limits)
-            elif stored:
+            elif run.first_seq <= stored_upto:
                 extend(capture.flush, run, self.limits)
         job.logs.append(capture)
         job.covered[log.log_id] = capture.image.position
 
-    def _durability_of(self, log: Log) -> Durability:
-        topic = self._machine.topics.get(log.topic)
-        if topic is None or log.log_id not in topic.log_ids():
-            return Durability.FSYNC  # a stage
-        return topic.config.durability
+    def _stored_upto(self, log: Log) -> int:
+        """The last seq that segments will hold: all of them, or those an ephemeral log got while it was something else.
 
-    def _image(self, log: Log, stored: bool, now_ms: int, job: Job) -> LogImage:
+        A run that holds some of those is stored whole.
+        """
+        topic = self._machine.topics.get(log.topic)
+        if topic is None or log.log_id not in topic.log_ids() or topic.config.durability is not Durability.EPHEMERAL:
+            return log.head_seq
+        logged = [run for run in log.runs if isinstance(run, SegmentRun) or run.first_seq <= log.logged_seq]
+        return logged[-1].last_seq if logged else 0
+
+    def _image(self, log: Log, stored_upto: int, now_ms: int, job: Job) -> LogImage:
         chunks = self._chunks.setdefault(log.log_id, _Chunks())
         fresh = log.dedupe.take_chunk()
-        if fresh is not None and stored:
+        if fresh is not None and stored_upto == log.head_seq:
             chunks.heads[chunks.next_number] = fresh[:CHUNK_HEAD_BYTES]
             chunks.unstored[chunks.next_number] = fresh
             chunks.next_number += 1
@@ -135,9 +140,6 @@ class Checkpointer:
             job.removes.add(images.chunk_key(log.log_id, number))
         for number, chunk in chunks.unstored.items():
             job.puts[images.chunk_key(log.log_id, number)] = chunk
-        stored_upto = log.head_seq
-        if not stored:
-            stored_upto = max((run.last_seq for run in log.runs if isinstance(run, SegmentRun)), default=0)
         return images.log_image(log, self._positions.get(log.log_id, 0), stored_upto, list(chunks.heads))
 
     def _release(self, log: Log) -> None:
@@ -176,6 +178,9 @@ class Checkpointer:
             _put(job, images.batch_key(*key), images.batch_image(batch) if batch is not None else None)
         job.removes |= self._removes
         job.covered[META_LOG_ID] = position
+        job.next_log_id = machine.next_log_id
+        for log_id in machine.logs:
+            self.covered.setdefault(log_id, 0)
         meta = MetaImage(position, machine.next_log_id, machine.next_epoch, self._store.next_segment, now_ms)
         _put(job, images.META_KEY, meta)
 
@@ -195,17 +200,9 @@ class Checkpointer:
 
     def install(self, job: Job) -> Covered:
         """Use what was written; what the WAL need not hold any more."""
+        for _ in self.install_logs(job):
+            pass
         store = self._store
-        for pending in job.marks:
-            if pending.number not in job.unneeded:
-                store.segment(pending.number).marks_durable(pending)
-        for capture in job.logs:
-            chunks = self._chunks.get(capture.log.log_id)
-            if chunks is not None:
-                for number in capture.image.chunks:
-                    chunks.unstored.pop(number, None)
-            if self._machine.logs.get(capture.log.log_id) is capture.log:
-                self._replace(capture)
         for number in job.rewritten:
             store.forget(number)
         store.drop_unused(job.new)
@@ -213,14 +210,25 @@ class Checkpointer:
         for log_id in job.forgotten:
             self.covered.pop(log_id, None)
         self._forgotten = self._forgotten[len(job.forgotten) :]
-        self._removes -= job.removes
-        return Covered(dict(self.covered), self._next_covered())
+        self._removes.clear()
+        # A log that came later is not known here, and one that went later is still needed: its end may not be durable.
+        return Covered(dict(self.covered), job.next_log_id)
 
-    def _next_covered(self) -> int:
-        """Logs below this number that are not among the covered ones are gone."""
-        for log_id in self._machine.logs:
-            self.covered.setdefault(log_id, 0)
-        return self._machine.next_log_id
+    def install_logs(self, job: Job) -> Iterator[None]:
+        """The long part of `install`, a log at a time, for a loop that has other work: logs may change in between."""
+        while job.marks:
+            pending = job.marks.pop()
+            if pending.number not in job.unneeded:
+                self._store.segment(pending.number).marks_durable(pending)
+        while job.logs:
+            capture = job.logs.pop()
+            chunks = self._chunks.get(capture.log.log_id)
+            if chunks is not None:
+                for number in capture.image.chunks:
+                    chunks.unstored.pop(number, None)
+            if self._machine.logs.get(capture.log.log_id) is capture.log:
+                self._replace(capture)
+            yield
 
     def _replace(self, capture: LogCapture) -> None:
         log = capture.log
@@ -234,7 +242,9 @@ class Checkpointer:
             for seqs in marked_since(part):
                 run.mark(seqs)
             if run.last_seq < log.low or not run.live_count:
+                # The snapshot names it: its file goes only after one in which this log does not.
                 self._store.release(run)
+                self.dirty.add(log.log_id)
                 continue
             new.append(run)
         kept = [run for run in log.runs if id(run) not in replaced]
@@ -254,7 +264,8 @@ class Checkpointer:
         self._machine.batches.changed_stages |= job.changed_stages
         self._machine.batches.changed_batches |= job.changed_batches
         self._removes |= job.removes
-        self._store.keep_unneeded(job.unneeded)
+        # A snapshot that names the new segments may be durable: they go when the next one does not.
+        self._store.keep_unneeded(job.unneeded | set(job.new))
         if isinstance(error, Damaged) and job.rewritten and not job.erase:
             # A damaged segment cannot be copied. It stays as it is, and so do the others: that costs files, not data.
             self._may_merge = False

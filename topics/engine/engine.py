@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from topics.clock import Clock
 from topics.core import priority
@@ -28,9 +29,9 @@ from topics.engine.publishing import Publishing
 from topics.engine.report import RecoveryReport
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
-from topics.errors import InvalidRequest, ShuttingDown, Throttled, TopicsError
+from topics.errors import Internal, InvalidRequest, ShuttingDown, Throttled, TopicsError
 from topics.model import Page, TopicState
-from topics.storage.commitlog import CommitLog
+from topics.storage.commitlog import CommitLog, Covered
 from topics.storage.store import Store
 
 BYTE_BUDGET_DEFAULT = 1 << 20
@@ -69,12 +70,16 @@ class Engine:
         self.report = report
         self.checkpoint_error: Exception | None = None
         """Why the last checkpoint failed; None when it did not."""
+        self.problems: list[str] = []
+        """What the last checkpoint could not clean up, in words; the next one tries again."""
         self.on_visible: Callable[[Log], None] = lambda log: None
         self._clock = clock
         self._now_ms = now_ms
         self._publishing = Publishing(machine, turn, self.now_ms, self.checkpointer.dirty.add)
         self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
         self._dirty_bytes = 0
+        self._captured_bytes = 0
+        """What was dirty when the last checkpoint began: still so if it fails."""
         self.closing = False
 
     @property
@@ -95,16 +100,19 @@ class Engine:
         self._check_shards(command)
         if isinstance(command, Publish):
             return self._publishing.begin(command)
-        return self.add(self.machine.step(command, self.now_ms()))
+        next_log_id = self.machine.next_log_id
+        outcome = self.machine.step(command, self.now_ms())
+        return self.add(outcome, range(next_log_id, self.machine.next_log_id))
 
-    def add(self, outcome: Outcome) -> Ticket:
+    def add(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
+        """Queue an outcome; `born` names the logs that it created."""
         dirty = self.checkpointer.dirty
         for fact in outcome.facts:
             dirty.add(fact.log_id)
             self._dirty_bytes += len(fact.body[-1])
         if outcome.log is not None:
             dirty.add(outcome.log.log_id)
-        return self.turn.add(outcome)
+        return self.turn.add(outcome, born)
 
     def _check_shards(self, command: Command) -> None:
         """A command is refused before it changes anything when a log it writes to has stopped or is too far behind."""
@@ -117,13 +125,35 @@ class Engine:
                         retry_after_ms=100,
                     )
                 size = FACT_BYTES if isinstance(command, Delete) else command.records.payload_bytes
-                topic = self.machine.topics.get(command.topic)
-                if topic is None or isinstance(command, Stage):
-                    self.turn.check(META_LOG_ID, size)
-                if topic is not None:
-                    self.turn.check(topic.first_log_id + command.partition, size)
+                for log_id in self._written_by(command):
+                    self.turn.check(log_id, size)
             case Configure() | Drop() | Publish() | Abort():
-                self.turn.check(META_LOG_ID, FACT_BYTES)
+                for log_id in self._written_by(command):
+                    self.turn.check(log_id, FACT_BYTES)
+
+    def _written_by(self, command: Command) -> list[int]:
+        """The logs that get a fact of a command, as far as it can be told before it is decided."""
+        machine = self.machine
+        match command:
+            case Append() | Delete():
+                topic = machine.topics.get(command.topic)
+                if topic is None:
+                    return [META_LOG_ID, machine.next_log_id + command.partition]
+                return [topic.first_log_id + command.partition]
+            case Stage():
+                stage = machine.batches.stages.get(command.stage)
+                return [META_LOG_ID, machine.next_log_id] if stage is None else [stage.log.log_id]
+            case Publish():
+                stages = [machine.batches.stages.get(name) for name in command.stages]
+                topics = [(machine.topics.get(stage.topic), stage.partition) for stage in stages if stage is not None]
+                return [META_LOG_ID, *(topic.first_log_id + at for topic, at in topics if topic is not None)]
+            case Configure():
+                topic = machine.topics.get(command.topic)
+                return [META_LOG_ID, *(topic.log_ids() if topic is not None else ())]
+            case Drop() | Abort():
+                return [META_LOG_ID]
+            case _:
+                assert_never(command)
 
     def flush(self) -> None:
         self.turn.flush()
@@ -229,13 +259,16 @@ class Engine:
         now_ms = self.now_ms()
         due = self.machine.batches.due(now_ms)
         if due and self.turn.stopped(META_LOG_ID) is None:
-            self.submit(Abort(tuple(due)))
+            # Not held back when the disk is behind: this makes room.
+            self.add(self.machine.step(Abort(tuple(due)), now_ms))
         self.machine.batches.forget_before(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` and `checkpoint_due` want to be asked next; None while nothing is waiting for a time."""
-        deadlines = [stage.expires_ms for stage in self.machine.batches.stages.values() if not stage.decided]
-        if self.checkpointer.dirty:
+        deadlines = []
+        if self.turn.stopped(META_LOG_ID) is None:
+            deadlines += [stage.expires_ms for stage in self.machine.batches.stages.values() if not stage.decided]
+        if self.checkpointer.dirty and self.checkpoint_possible():
             deadlines.append(self._next_checkpoint_ms)
         return min(deadlines, default=None)
 
@@ -248,12 +281,16 @@ class Engine:
     def checkpoint_due(self) -> bool:
         if not self.checkpointer.dirty or not self.checkpoint_possible():
             return False
-        return self._dirty_bytes >= self.limits.dirty_bytes_max or self.now_ms() >= self._next_checkpoint_ms
+        # After a failure the next one waits its time: a disk that is full stays so for a while.
+        much = self._dirty_bytes >= self.limits.dirty_bytes_max and self.checkpoint_error is None
+        return much or self.now_ms() >= self._next_checkpoint_ms
 
     def begin_checkpoint(self, erase: set[int] | None = None) -> Iterator[Job]:
-        """The slices of a capture; the last job it yields is for `write_job`."""
+        """The slices of a capture; the last job it yields is for `write_job`. `LogStopped` when none may be taken."""
+        for shard in range(self.wal.shards):
+            self.turn.check_running(shard)
         self._next_checkpoint_ms = self.now_ms() + self.limits.checkpoint_ms
-        self._dirty_bytes = 0
+        self._captured_bytes, self._dirty_bytes = self._dirty_bytes, 0
         return self.checkpointer.capture(self.now_ms(), erase)
 
     def write_job(self, job: Job) -> None:
@@ -261,8 +298,17 @@ class Engine:
         writing.write(self.store, self.checkpointer.limits, job)
 
     def clean_job(self, job: Job) -> None:
-        """Remove what an installed job left over. On any thread; `Checkpointer.cleaned` afterwards, on the loop."""
+        """Remove what an installed job left over. On any thread; `cleaned` afterwards, on the loop."""
         writing.clean(self.store, job)
+
+    def cleaned(self, job: Job) -> None:
+        """Raises when bytes that were to be erased are still there."""
+        self.checkpointer.cleaned(job)
+        self.problems = job.problems
+        left = (job.rewritten | job.unneeded) - job.removed
+        if job.erase and left:
+            reasons = "; ".join(job.problems)
+            raise Internal(f"deleted, but not erased: {reasons}. The next erasure tries again", segments=sorted(left))
 
     def end_checkpoint(
         self, job: Job, error: Exception | None, trimmed: Callable[[Exception | None], None] = lambda error: None
@@ -271,6 +317,7 @@ class Engine:
         self.checkpoint_error = error
         if error is not None:
             self.checkpointer.failed(job, error)
+            self._dirty_bytes += self._captured_bytes
             return
         covered = self.checkpointer.install(job)
         self.wal.trim(covered, job.snapshot_no, job.erase, trimmed)
@@ -289,7 +336,7 @@ class Engine:
             raise
         self.end_checkpoint(job, None)
         self.clean_job(job)
-        self.checkpointer.cleaned(job)
+        self.cleaned(job)
 
     def erasable(self, topic_name: str, partition: int) -> set[int]:
         """The segments that may hold bytes of deleted records of a log; all that is below its floor is marked."""
@@ -298,13 +345,22 @@ class Engine:
             below = min(log.low, run.last_seq + 1)
             if run.first_seq < below:
                 run.mark(seq_range(run.first_seq, below))
+        # By name: a stage that was published, or an earlier life of the topic, may have left its bytes as well.
         return {
             segment.number
             for segment in self.store.open_segments()
-            if any(section.log_id == log.log_id for section in segment.sections)
+            if any((section.topic, section.partition) == (log.topic, log.partition) for section in segment.sections)
         }
 
+    def rotate(self, done: Callable[[Exception | None], None]) -> None:
+        """Begin new WAL files: then what is written during an erasure does not keep those that have to go."""
+        self.wal.trim(Covered(dict(self.checkpointer.covered)), self.store.snapshots.number, True, done)
+
     # ---- the end
+
+    def unsettled(self) -> list[Ticket]:
+        """Tickets that need further turns: they are waited for before the commit log is closed."""
+        return [*self.turn.unflushed(), *self._publishing.asking()]
 
     def stop(self) -> None:
         """Take no more commands. The host flushes, checkpoints, and then closes."""

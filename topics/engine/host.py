@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -16,8 +16,8 @@ from topics.errors import Throttled
 from topics.model import Deleted
 
 TIMER_SECONDS_MIN = 0.01
-CAPTURE_SLICE = 64
-"""Logs captured before the loop gets a turn."""
+CAPTURE_SLICE = INSTALL_SLICE = 64
+"""Logs captured, and logs whose new segments are put in place, before the loop gets a turn."""
 THROTTLE_SECONDS_MAX = 30.0
 
 Opener = Callable[[Callable[[Callable[[], None]], None]], Engine]
@@ -36,7 +36,7 @@ class Host:
         engine.turn.wanted = self._want_flush
         engine.on_visible = self._wake
         self._timer: asyncio.TimerHandle | None = None
-        self._background: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._arm()
 
     @classmethod
@@ -92,9 +92,15 @@ class Host:
         """Delete, and return when the bytes are gone from disk as well."""
         reply = await self.submit(command)
         assert isinstance(reply, Deleted)
-        async with self._checkpointing:
-            await self._checkpoint(self.engine.erasable(command.topic, command.partition))
+        await asyncio.shield(self._spawn(self._erase(command.topic, command.partition)))
         return msgspec.structs.replace(reply, erased=True)
+
+    async def _erase(self, topic: str, partition: int) -> None:
+        async with self._checkpointing:
+            rotated = self._loop.create_future()
+            self.engine.rotate(_finisher(rotated))
+            await rotated
+            await self._checkpoint(self.engine.erasable(topic, partition))
 
     def _want_flush(self) -> None:
         if not self._flush_wanted:
@@ -161,18 +167,27 @@ class Host:
         self._arm()
 
     def _start_checkpoint_if_due(self) -> None:
-        if self.engine.checkpoint_due() and not self._checkpointing.locked():
-            self._background = self._loop.create_task(self._checkpoint_in_background())
+        if self.engine.checkpoint_due() and not self._tasks and not self.engine.closing:
+            self._spawn(self._checkpoint_in_background())
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Something that goes on to its end whoever gives up waiting for it, and that `close` waits for."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _checkpoint_in_background(self) -> None:
-        async with self._checkpointing:
-            try:
-                await self._checkpoint(None)
-            except Exception:
-                # Kept in `engine.checkpoint_error` for state and metrics; the WAL keeps everything until one succeeds.
-                return
+        try:
+            await self._checkpoint_alone()
+        except Exception:
+            # Kept in `engine.checkpoint_error` for state and metrics; the WAL keeps everything until one succeeds.
+            return
 
     async def checkpoint(self) -> None:
+        await asyncio.shield(self._spawn(self._checkpoint_alone()))
+
+    async def _checkpoint_alone(self) -> None:
         async with self._checkpointing:
             await self._checkpoint(None)
 
@@ -188,17 +203,13 @@ class Host:
         except Exception as error:
             engine.end_checkpoint(job, error)
             raise
+        for count, _ in enumerate(engine.checkpointer.install_logs(job)):
+            if count % INSTALL_SLICE == INSTALL_SLICE - 1:
+                await asyncio.sleep(0)
         trimmed: asyncio.Future[None] = self._loop.create_future()
-
-        def done(error: Exception | None) -> None:
-            if error is not None:
-                trimmed.set_exception(error)
-            else:
-                trimmed.set_result(None)
-
-        engine.end_checkpoint(job, None, done)
+        engine.end_checkpoint(job, None, _finisher(trimmed))
         await self._loop.run_in_executor(self._worker, engine.clean_job, job)
-        engine.checkpointer.cleaned(job)
+        engine.cleaned(job)
         await trimmed
 
     # ---- the end
@@ -210,11 +221,23 @@ class Host:
         if self._timer is not None:
             self._timer.cancel()
         self.engine.flush()
-        if self._background is not None:
-            await self._background
+        while unsettled := self.engine.unsettled():
+            await asyncio.gather(*map(self.answer, unsettled), return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         try:
             if self.engine.checkpointer.dirty and self.engine.checkpoint_possible():
                 await self.checkpoint()
         finally:
             self._worker.shutdown()
             await self._loop.run_in_executor(None, self.engine.close)
+
+
+def _finisher(future: asyncio.Future[None]) -> Callable[[Exception | None], None]:
+    def done(error: Exception | None) -> None:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+    return done

@@ -148,8 +148,9 @@ def restore_log(log: Log, image: LogImage) -> None:
     log.last_write_ts = image.last_write_ts
     log.granted_ceiling = image.granted_ceiling
     log.published = dict(image.published)
-    if image.stored_upto < log.head_seq:
-        log.add_hole(max(image.stored_upto + 1, log.low), log.head_seq, Reason.RESTART)
+    gap_from = max(image.stored_upto + 1, log.low)
+    if gap_from <= log.head_seq:
+        log.add_hole(gap_from, log.head_seq, Reason.RESTART)
 
 
 def stage_image(stage: OpenStage) -> StageImage:

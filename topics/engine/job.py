@@ -47,9 +47,9 @@ class Part:
         self.live_count += run.live_count
         self.live_bytes += run.live_bytes
         self.count += run.last_seq - run.first_seq + 1
+        self.text_bytes += text_bytes_of(run)
         if isinstance(run, MemoryRun):
             self.marks.append(bytearray(run.marks) if run.marks is not None else None)
-            self.text_bytes += len(run.block.text)
 
     def image(self) -> RunImage:
         assert self.stored_at is not None
@@ -76,6 +76,8 @@ class Job:
     """Everything the writing thread needs, and what it answers."""
 
     erase: bool
+    whole: bool = False
+    """The job holds all there is, and its snapshot builds on no other."""
     logs: list[LogCapture] = field(default_factory=list)
     puts: dict[bytes, bytes] = field(default_factory=dict)
     removes: set[bytes] = field(default_factory=set)
@@ -85,6 +87,8 @@ class Job:
     unneeded: set[int] = field(default_factory=set)
     relocate: list[int] = field(default_factory=list)
     covered: dict[int, int] = field(default_factory=dict)
+    next_log_id: int = 0
+    """Of all logs below this one, those without a covered position had gone when the job was captured."""
     forgotten: list[int] = field(default_factory=list)
     changed_topics: set[str] = field(default_factory=set)
     changed_stages: set[str] = field(default_factory=set)
@@ -98,15 +102,19 @@ class Job:
     """What went wrong without stopping the checkpoint."""
 
 
+def text_bytes_of(run: Run) -> int:
+    """What a run adds to a segment, roughly when it is in one already."""
+    return len(run.block.text) if isinstance(run, MemoryRun) else run.live_bytes
+
+
 def extend(parts: list[Part], run: Run, limits: SegmentLimits) -> None:
     """Add a run to the last part, or begin a new one where a seq is missing or a segment would grow too large."""
     last = parts[-1] if parts else None
-    size = len(run.block.text) if isinstance(run, MemoryRun) else run.live_bytes
     if (
         last is None
         or last.runs[-1].last_seq + 1 != run.first_seq
         or last.count + run.last_seq - run.first_seq + 1 > limits.records_max
-        or last.text_bytes + size > limits.bytes_max
+        or last.text_bytes + text_bytes_of(run) > limits.bytes_max
         or type(last.runs[-1]) is not type(run)
     ):
         last = Part([], [])

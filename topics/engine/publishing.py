@@ -20,7 +20,7 @@ from topics.core.machine import Machine
 from topics.core.outcome import Outcome
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
-from topics.errors import TopicsError
+from topics.errors import StageConflict, TopicsError
 from topics.model import Published
 
 
@@ -35,15 +35,20 @@ class Publishing:
         self._asking: dict[tuple[str, int], list[Ticket]] = {}
         self._hidden: dict[int, dict[tuple[str, int], int]] = {}
         """Where unfinished batches begin, by log."""
+        self._failed: dict[tuple[str, int], TopicsError] = {}
+        """Batches that cannot go on before a restart, and why."""
 
     def begin(self, command: Publish) -> Ticket:
+        self._check_durable(command)
         outcome = batches.decide(self._machine, command, self._now_ms())
         batch = outcome.reply
         assert isinstance(batch, Batch)
         ticket = Ticket()
         key = (batch.producer_id, batch.epoch)
         if not outcome.facts:
-            if batch.answer is not None and key not in self._asking:
+            if key in self._failed:
+                ticket.fail(self._failed[key])
+            elif batch.answer is not None and key not in self._asking:
                 ticket.resolve(msgspec.structs.replace(batch.answer, deduped=True))
             else:
                 self._asking.setdefault(key, []).append(ticket)
@@ -52,11 +57,27 @@ class Publishing:
         self._add(outcome).on_done(lambda done: self._append(batch, done.error))
         return ticket
 
+    def _check_durable(self, command: Publish) -> None:
+        """A decision must not be durable before what it decides about."""
+        if (command.producer_id, command.epoch) in self._machine.batches.by_producer:
+            return
+        for name in command.stages:
+            stage = self._machine.batches.stages.get(name)
+            if stage is not None and stage.log.synced_seq < stage.log.head_seq:
+                raise StageConflict(
+                    f'stage "{name}" has records that are not durable yet: publish it when they are answered',
+                    stage=name,
+                )
+
     def resume(self) -> None:
         """Go on with what a crash interrupted."""
         for batch in self._machine.batches.unfinished():
             self._asking.setdefault((batch.producer_id, batch.epoch), [])
             self._append(batch, None)
+
+    def asking(self) -> list[Ticket]:
+        """Those who wait for a batch."""
+        return [ticket for tickets in self._asking.values() for ticket in tickets]
 
     def _append(self, batch: Batch, error: TopicsError | None) -> None:
         if error is not None:
@@ -67,6 +88,8 @@ class Publishing:
         for log, first_seq in begins:
             self._hidden.setdefault(log.log_id, {})[(batch.producer_id, batch.epoch)] = first_seq
             self._hide(log)
+            # After a crash some of the batch is there already; nobody has read anything since.
+            log.visible_seq = min(log.visible_seq, first_seq - 1)
         outcome = Outcome(None, facts, must_sync=True)
         self._add(outcome).on_done(lambda done: self._finish(batch, targets, done.error))
 
@@ -105,7 +128,9 @@ class Publishing:
             ticket.resolve(batch.answer)
 
     def _fail(self, batch: Batch, error: TopicsError) -> None:
-        for ticket in self._asking.pop((batch.producer_id, batch.epoch), []):
+        key = (batch.producer_id, batch.epoch)
+        self._failed[key] = error
+        for ticket in self._asking.pop(key, []):
             ticket.fail(error)
 
     def _add(self, outcome: Outcome) -> Ticket:

@@ -6,11 +6,12 @@ files are begun, and what is concluded from a power loss is stored as facts befo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from topics.clock import Clock
 from topics.core import facts
+from topics.core.log import Log
 from topics.core.machine import Bounds, Machine
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import META_LOG_ID
@@ -95,13 +96,19 @@ class _Recovery:
             self._now_ms,
         )
         covered = Covered(dict(self._checkpointer.covered), self._machine.next_log_id)
+        self._store.snapshots.settle()
         wal = recovery.start(engine, covered, self._store.snapshots.number, post)
         turn.attach(wal)
         self._show_everything()
+        # A batch that is in a log in part goes on where it was, so that its seqs have no gap: that log skips after it.
+        logs = list(self._machine.logs.values())
+        begun = [log for log in logs if log.published]
         if recovery.last_stop is LastStop.POWER_LOST:
-            self._skip_seqs(engine)
+            self._skip_seqs(engine, [log for log in logs if not log.published])
         self._report.notes += [f"removed {path}" for path in self._store.sweep()]
         engine.resume()
+        if recovery.last_stop is LastStop.POWER_LOST:
+            self._skip_seqs(engine, begun)
         engine.flush()
         return engine
 
@@ -111,9 +118,9 @@ class _Recovery:
         store, snapshots = self._store, self._store.snapshots
         state = snapshots.load()
         self._report.snapshot_no = snapshots.number
-        if not snapshots.number and store.tiers.numbers() and not store.fs.list(store.wal_dir):
-            message = f"{store.segment_dir} holds segments, but there is no snapshot and no WAL beside them"
-            raise Damaged(message, file=store.segment_dir)
+        if (snapshots.number or store.tiers.numbers()) and not store.fs.list(store.wal_dir):
+            message = f"{store.wal_dir} is empty, but there is a snapshot or a segment: the WAL is missing"
+            raise Damaged(message, file=store.wal_dir, offset=0)
         restorer = Restorer(
             store,
             self._machine,
@@ -177,14 +184,15 @@ class _Recovery:
             log.durable_ceiling = log.granted_ceiling
             self._now_ms = max(self._now_ms, log.last_ts)
 
-    def _skip_seqs(self, engine: Engine) -> None:
+    def _skip_seqs(self, engine: Engine, logs: Iterable[Log]) -> None:
         """After a power loss: no seq that may have been acked is assigned again, and readers are told of the range."""
         outcome = Outcome(None, must_sync=True)
-        for log in self._machine.logs.values():
+        for log in logs:
             if log.granted_ceiling > log.head_seq:
                 fact = facts.SeqsSkipped(log.next_seq, log.granted_ceiling, Reason.RESTART)
                 log.apply(fact)
-                log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq
+                log.ready_seq = log.synced_seq = log.head_seq
+                engine.turn.show_ready(log)
                 outcome.facts.append(StoredFact(log.log_id, False, [facts.encode(fact)]))
         if outcome.facts:
             engine.add(outcome)

@@ -27,7 +27,7 @@ class Ticket:
         self.seq = 0
         self.ceiling = 0
         self.visible_at_sync = False
-        """Whether readers see the records at the sync, or at the write already."""
+        """Whether readers see the records when the ticket is answered, or at the write already."""
 
     @property
     def done(self) -> bool:

@@ -3,21 +3,26 @@
 All commands of one turn of the loop become one group a shard. The group's progress decides everything after that:
 
     written   memory and disk records become visible; tickets that need no sync are answered
-    synced    fsync records become visible; the other tickets are answered; ceilings become durable
+    synced    the other tickets are answered; fsync records become visible; ceilings become durable
     failed    every waiting ticket fails, and the shard takes no more
 
-An answer goes out when each shard that got one of its facts has got far enough. A disk-class write is answered at
-`written` only while its seq is below the log's durable ceiling, so that no acked seq can ever be assigned again.
+An answer goes out when each shard that got one of its facts has got far enough. What a log itself has reached is told
+by its own shard alone. A disk-class write is answered at `written` only while its seq is below the log's durable
+ceiling, so that no acked seq can ever be assigned again.
+
+A log is *unborn* until the meta log's fact of its creation is durable. Whatever is written to it meanwhile waits for
+that fact, too: without it, a recovery would find records of a log that never was.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from topics.core.log import Log
 from topics.core.outcome import Outcome
+from topics.core.registry import META_LOG_ID
 from topics.engine.ticket import Ticket
 from topics.errors import LogStopped, Throttled, TopicsError
 from topics.model import Durability
@@ -32,6 +37,8 @@ class _Shard:
     size_bytes: int = 0
     sync: bool = False
     last_group: int = 0
+    written_group: int = 0
+    synced_group: int = 0
     to_write: deque[tuple[int, list[tuple[Ticket, object]]]] = field(default_factory=deque)
     to_sync: deque[tuple[int, list[tuple[Ticket, object]]]] = field(default_factory=deque)
     error: TopicsError | None = None
@@ -44,6 +51,7 @@ class Turn:
         self._on_visible = on_visible
         self._queue_bytes_max = queue_bytes_max
         self._shards: list[_Shard] = []
+        self._unborn: set[int] = set()
         self.wanted: Callable[[], None] = lambda: None
         """Called when something was added to a turn that was empty, so that the host flushes it."""
 
@@ -58,8 +66,8 @@ class Turn:
         """Refuse before anything has changed: `LogStopped`, or `Throttled` when the disk cannot keep up."""
         number = self.commit_log.shard_of(log_id)
         shard = self._shards[number]
-        if shard.error is not None:
-            raise self._stopped(number)
+        for needed in self._shards_of(log_id):
+            self.check_running(needed)
         waiting = shard.size_bytes + self.commit_log.queued_bytes(number)
         if waiting and waiting + size_bytes > self._queue_bytes_max:
             raise Throttled(
@@ -72,6 +80,10 @@ class Turn:
         """Why a log takes no writes any more; None while it does."""
         return self._shards[self.commit_log.shard_of(log_id)].error
 
+    def check_running(self, number: int) -> None:
+        if self._shards[number].error is not None:
+            raise self._stopped(number)
+
     def _stopped(self, number: int) -> LogStopped:
         cause = self._shards[number].error
         return LogStopped(
@@ -79,30 +91,67 @@ class Turn:
             shard=number,
         )
 
-    def add(self, outcome: Outcome) -> Ticket:
-        """Queue an outcome's facts; the ticket for its reply."""
+    def add(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
+        """Queue an outcome's facts; the ticket for its reply. `born` names the logs that it created."""
         ticket = Ticket()
         log = outcome.log
         if log is not None and outcome.seq:
             ticket.log = log
             ticket.seq = outcome.seq
             ticket.ceiling = log.granted_ceiling
-            ticket.visible_at_sync = outcome.durability is Durability.FSYNC
-        ticket.needs_sync = outcome.must_sync or (
-            outcome.durability is Durability.DISK and outcome.seq > (log.durable_ceiling if log is not None else 0)
-        )
+        ticket.needs_sync = outcome.must_sync or self._class_needs_sync(outcome)
         shards = self._queue(outcome)
+        if not shards and self._is_on_its_way(ticket, outcome):
+            assert log is not None
+            shards.add(self.commit_log.shard_of(log.log_id))
+        self._bear(born)
+        if log is not None and shards and log.log_id in self._unborn:
+            shards.update(self._shards_of(log.log_id))
+            ticket.needs_sync = True
+        ticket.visible_at_sync = outcome.durability is Durability.FSYNC or len(shards) > 1
+        self._wait_for(shards, ticket, outcome.reply)
+        return ticket
+
+    def _bear(self, log_ids: Sequence[int]) -> None:
+        """Logs are unborn until the meta log's shard has synced this turn; for ever if it fails."""
+        if not log_ids:
+            return
+        self._unborn.update(log_ids)
+        birth = Ticket()
+        birth.needs_sync = True
+        birth.on_done(lambda done: self._unborn.difference_update(log_ids if done.error is None else ()))
+        self._wait_for({self.commit_log.shard_of(META_LOG_ID)}, birth, None)
+
+    def _wait_for(self, shards: set[int], ticket: Ticket, reply: object) -> None:
         if not shards:
-            if not self._pending_elsewhere(ticket, outcome):
-                self._show(ticket)
-                ticket.resolve(outcome.reply)
-            return ticket
+            self._show(ticket)
+            ticket.resolve(reply)
+            return
+        stopped = [number for number in shards if self._shards[number].error is not None]
+        if stopped:
+            ticket.fail(self._stopped(stopped[0]))
+            return
         ticket.waiting = len(shards)
         for number in shards:
             shard = self._shards[number]
-            shard.tickets.append((ticket, outcome.reply))
+            if not shard.entries and not shard.tickets:
+                self.wanted()
+            shard.tickets.append((ticket, reply))
             shard.sync = shard.sync or ticket.needs_sync
-        return ticket
+
+    def _class_needs_sync(self, outcome: Outcome) -> bool:
+        """Whether a write's class makes its answer wait for the sync."""
+        log = outcome.log
+        if log is None or not outcome.seq:
+            return False
+        if outcome.durability is Durability.DISK:
+            return outcome.seq > log.durable_ceiling
+        return outcome.durability is Durability.FSYNC
+
+    def _shards_of(self, log_id: int) -> set[int]:
+        """The shards that must take what is written to a log."""
+        logs = (log_id, META_LOG_ID) if log_id in self._unborn else (log_id,)
+        return {self.commit_log.shard_of(each) for each in logs}
 
     def _queue(self, outcome: Outcome) -> set[int]:
         """Queue the facts; the shards that got one."""
@@ -119,71 +168,70 @@ class Turn:
             shards.add(number)
         return shards
 
-    def _pending_elsewhere(self, ticket: Ticket, outcome: Outcome) -> bool:
-        """A repeated write waits for the first one: whether it is on its way still."""
+    def _is_on_its_way(self, ticket: Ticket, outcome: Outcome) -> bool:
+        """A repeated write stores nothing and waits for the first one: whether that is not safe enough yet."""
         log = ticket.log
         if log is None or outcome.durability is Durability.EPHEMERAL:
             return False
-        ticket.needs_sync = ticket.visible_at_sync or ticket.seq > log.durable_ceiling
-        if ticket.seq <= (log.synced_seq if ticket.needs_sync else log.visible_seq):
-            return False
-        number = self.commit_log.shard_of(log.log_id)
-        shard = self._shards[number]
-        if shard.error is not None:
-            ticket.fail(self._stopped(number))
-            return True
-        ticket.waiting = 1
-        shard.sync = shard.sync or ticket.needs_sync
-        if not shard.entries and not shard.tickets:
-            self.wanted()
-        shard.tickets.append((ticket, outcome.reply))
-        return True
+        return log.log_id in self._unborn or ticket.seq > (log.synced_seq if ticket.needs_sync else log.ready_seq)
 
     def flush(self) -> None:
         """Hand this turn over: one group a shard."""
         for number, shard in enumerate(self._shards):
             if not shard.entries and not shard.tickets:
                 continue
-            entries, tickets, sync = shard.entries, shard.tickets, shard.sync
-            shard.entries, shard.tickets, shard.size_bytes, shard.sync = [], [], 0, False
-            if entries:
+            if shard.entries:
                 try:
-                    shard.last_group = self.commit_log.append(number, entries, sync)
+                    shard.last_group = self.commit_log.append(number, shard.entries, shard.sync)
+                except Throttled:
+                    # Records take more room than the payload that was checked. They stay for a later turn, which
+                    # `written` asks for: what fills the queue is on its way to the disk.
+                    continue
                 except TopicsError as error:
                     # The shard failed between the check and now: nothing of this turn is stored.
                     self.failed(number, error)
-                    for ticket, _ in tickets:
-                        ticket.fail(self._stopped(number))
                     continue
-            shard.to_write.append((shard.last_group, tickets))
-            shard.to_sync.append((shard.last_group, tickets))
+            shard.to_write.append((shard.last_group, shard.tickets))
+            shard.to_sync.append((shard.last_group, shard.tickets))
+            shard.entries, shard.tickets, shard.size_bytes, shard.sync = [], [], 0, False
+            # A ticket without facts may wait for a group that has got there already.
+            self.written(number, shard.written_group)
+            self.synced(number, shard.synced_group)
+
+    def unflushed(self) -> list[Ticket]:
+        """Tickets whose facts are not with the commit log yet."""
+        return [ticket for shard in self._shards for ticket, _ in shard.tickets]
 
     # ---- the commit log's listener
 
     def written(self, shard: int, group: int) -> None:
         state = self._shards[shard]
+        state.written_group = group
         while state.to_write and state.to_write[0][0] <= group:
             for ticket, reply in state.to_write.popleft()[1]:
                 if not ticket.visible_at_sync:
                     self._show(ticket)
                 if not ticket.needs_sync:
                     self._count_down(ticket, reply)
+        if state.entries:
+            self.wanted()
 
     def synced(self, shard: int, group: int) -> None:
         state = self._shards[shard]
+        state.synced_group = group
         while state.to_sync and state.to_sync[0][0] <= group:
             for ticket, reply in state.to_sync.popleft()[1]:
                 log = ticket.log
-                if log is not None:
+                if log is not None and self.commit_log.shard_of(log.log_id) == shard:
                     log.synced_seq = max(log.synced_seq, ticket.seq)
                     log.durable_ceiling = max(log.durable_ceiling, ticket.ceiling)
-                    self._show(ticket)
                 if ticket.needs_sync:
                     self._count_down(ticket, reply)
 
     def failed(self, shard: int, error: OSError | TopicsError) -> None:
         state = self._shards[shard]
-        state.error = error if isinstance(error, TopicsError) else LogStopped(str(error), shard=shard)
+        if state.error is None:
+            state.error = error if isinstance(error, TopicsError) else LogStopped(str(error), shard=shard)
         state.entries = []
         waiting = [*state.to_write, *state.to_sync, (0, state.tickets)]
         state.to_write.clear()
@@ -195,7 +243,8 @@ class Turn:
 
     def _count_down(self, ticket: Ticket, reply: object) -> None:
         ticket.waiting -= 1
-        if not ticket.waiting:
+        if not ticket.waiting and not ticket.done:
+            self._show(ticket)
             ticket.resolve(reply)
 
     def _show(self, ticket: Ticket) -> None:

@@ -25,22 +25,30 @@ def write(store: Store, limits: SegmentLimits, job: Job) -> None:
     _write_marks(store, job)
     _write_flushed(store, limits, job)
     _write_merged(store, limits, job)
+    gone = set(job.forgotten)
     for capture in job.logs:
+        if capture.log.log_id in gone:
+            continue  # dropped while other logs were captured
         # The image gets its runs only now that they have places.
         image = images.with_runs(capture.image, capture.runs())
         job.puts[images.log_key(capture.log.log_id)] = images.encode(image)
     job.removes -= job.puts.keys()
-    job.snapshot_no = store.snapshots.write(job.puts, job.removes)
+    snapshots = store.snapshots
+    job.snapshot_no = snapshots.reset(job.puts) if job.whole else snapshots.write(job.puts, job.removes)
 
 
 def clean(store: Store, job: Job) -> None:
     """Remove what nobody needs since the job was installed, and move what has grown old."""
     for number in sorted(job.rewritten | job.unneeded):
-        if job.erase:
-            shred_segment(store.fs, store.tiers, number)
-        else:
-            store.tiers.remove(number)
-        job.removed.add(number)
+        try:
+            if job.erase:
+                shred_segment(store.fs, store.tiers, number)
+            else:
+                store.tiers.remove(number)
+            job.removed.add(number)
+        except OSError as error:
+            # Nothing reads it any more; the next checkpoint tries again.
+            job.problems.append(f"segment {number} could not be removed: {error}")
     for number in job.relocate:
         try:
             store.tiers.relocate(number)

@@ -196,7 +196,10 @@ class Index:
         found = frame.parse(view, 0, 0)
         if found is None or found.kind != Kind.FILE_HEADER:
             raise IndexDamaged("its header is damaged")
-        header = _header_decoder.decode(found.body)
+        try:
+            header = _header_decoder.decode(found.body)
+        except msgspec.DecodeError:
+            raise IndexDamaged("it is no index") from None
         if header != IndexHeader(FORMAT_VERSION, number, salt, data_bytes):
             raise IndexDamaged("it belongs to another file")
         sections = self._frame(view, frame.padded(found.end), Kind.SECTION, "section table")

@@ -111,7 +111,10 @@ def read_header(path: str, start: memoryview, number: int) -> tuple[DataHeader, 
     found = frame.parse(start, 0, 0)
     if found is None or found.kind != Kind.FILE_HEADER:
         raise Damaged(f"{path} offset 0: the file header of segment {number} is damaged", file=path, offset=0)
-    header = _header_decoder.decode(found.body)
+    try:
+        header = _header_decoder.decode(found.body)
+    except msgspec.DecodeError as error:
+        raise Damaged(f"{path} is no segment: {error}", file=path, offset=0) from error
     if header.version != FORMAT_VERSION:
         raise Damaged(
             f"{path} is in segment format {header.version}; this program reads format {FORMAT_VERSION}",

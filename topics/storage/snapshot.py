@@ -6,7 +6,8 @@ A snapshot is a map from keys to values, kept as a chain of files in one directo
     000000000008.delta   what snapshot 8 changed
     000000000009.delta   …
 
-    FILE_HEADER  salt 0; msgpack {version, number, previous, salt, created_ms}; previous is 0 where a chain begins
+    FILE_HEADER  salt 0; msgpack {version, number, previous, salt, created_ms}; previous is 0 where a chain begins.
+                 The salt stands in position and mark too, so that the rest can be read when this is damaged
     PUT          position = entry number, counted from 0; u32 length of the key, key, value
     REMOVE       position = entry number; key
     FILE_END     msgpack {number, previous, puts, removes}
@@ -113,6 +114,13 @@ class SnapshotStore:
         state = self._load(damages.append)
         return state, damages
 
+    def settle(self) -> None:
+        """Make what was loaded durable: a process may have died between giving a file its name and syncing that.
+
+        Before anything relies on the number of the snapshot.
+        """
+        self._fs.sync_dir(self._directory)
+
     def write(self, puts: Mapping[bytes, bytes], removes: Collection[bytes] = ()) -> int:
         """Make a change of the map durable as one snapshot; its number.
 
@@ -157,7 +165,7 @@ class SnapshotStore:
         header = SnapshotHeader(FORMAT_VERSION, file.number, previous, salt, self._clock.now_ms())
         end = SnapshotEnd(file.number, previous, len(puts), len(removes))
         with Draft(self._fs, f"{self._directory}/{file.name}") as draft:
-            draft.append(frame.build(Kind.FILE_HEADER, 0, 0, 0, [msgspec.msgpack.encode(header)], 0))
+            draft.append(frame.build(Kind.FILE_HEADER, 0, salt, salt, [msgspec.msgpack.encode(header)], 0))
             for entry_no, (kind, body) in enumerate(_entries(puts, removes)):
                 draft.append(frame.build(kind, 0, entry_no, 0, body, salt))
             draft.append(frame.build(Kind.FILE_END, 0, 0, 0, [msgspec.msgpack.encode(end)], salt))
@@ -235,36 +243,92 @@ def _report(damage: Damaged, on_damage: OnDamage | None) -> None:
 
 
 def _read_contents(path: str, view: memoryview, number: int, previous: int, on_damage: OnDamage | None) -> _Contents:
-    """What a file puts and removes; damage is raised, or reported and skipped."""
+    """What a file puts and removes; damage is raised, or reported and skipped.
+
+    `detail.lost_keys` of a report names the keys of the entries that cannot be read; None when they cannot be told.
+    """
     contents = _Contents(len(view))
+    lost = 0
 
-    def report(offset: int, what: str) -> None:
-        _report(Damaged(f"{path} offset {offset}: {what}", file=path, offset=offset), on_damage)
+    def report(offset: int, what: str, lost_keys: tuple[bytes, ...] | None = None) -> None:
+        message = f"{path} offset {offset}: {what}"
+        _report(Damaged(message, file=path, offset=offset, lost_keys=lost_keys), on_damage)
 
-    found = frame.parse(view, 0, 0)
-    if found is None or found.kind != Kind.FILE_HEADER:
-        report(0, f"the header of snapshot {number} is damaged")
-        return contents
-    header = _header_decoder.decode(found.body)
-    if header.version != FORMAT_VERSION:
+    header, at = _read_header(view)
+    salt = header.salt if header is not None else _salvaged_salt(view)
+    if header is None:
+        report(0, f"the header of snapshot {number} is damaged", None if salt is None else ())
+    elif header.version != FORMAT_VERSION:
         report(0, f"snapshot format {header.version}; this program reads format {FORMAT_VERSION}")
         return contents
-    if (header.number, header.previous) != (number, previous):
+    elif (header.number, header.previous) != (number, previous):
         report(0, f"holds snapshot {header.number} after {header.previous}, expected {number} after {previous}")
-    at = frame.padded(found.end)
+    if salt is None:
+        return contents
+    if header is None:
+        at = _next_frame(view, frame.ALIGN, salt)
     found = None
     while at < len(view) and (found is None or found.kind != Kind.FILE_END):
-        found = frame.parse(view, at, header.salt)
+        found = frame.parse(view, at, salt)
         if found is None:
-            report(at, f"a frame of snapshot {number} is damaged")
-            at = _next_frame(view, at + frame.ALIGN, header.salt)
+            end_at = _next_frame(view, at + frame.ALIGN, salt)
+            key = _lost_key(view, at, end_at)
+            report(at, f"a frame of snapshot {number} is damaged", None if key is None else (key,))
+            lost += 1
+            at = end_at
             continue
         _take(found, contents)
         at = frame.padded(found.end)
-    expected = SnapshotEnd(number, header.previous, len(contents.puts), len(contents.removes))
-    if found is None or found.kind != Kind.FILE_END or _end_decoder.decode(found.body) != expected or at != len(view):
+    if found is None or found.kind != Kind.FILE_END or at != len(view) or not _adds_up(found, number, contents, lost):
         report(at, f"snapshot {number} does not end as it was written")
     return contents
+
+
+def _read_header(view: memoryview) -> tuple[SnapshotHeader | None, int]:
+    """The header, when it can be read, and the offset behind it."""
+    found = frame.parse(view, 0, 0)
+    if found is None or found.kind != Kind.FILE_HEADER:
+        return None, 0
+    try:
+        return _header_decoder.decode(found.body), frame.padded(found.end)
+    except msgspec.DecodeError:
+        return None, 0
+
+
+def _salvaged_salt(view: memoryview) -> int | None:
+    """The salt that a damaged header meant: that of the frames behind it."""
+    if len(view) < frame.HEADER_BYTES:
+        return None
+    *_, position, mark = frame.HEADER.unpack_from(view, 0)
+    return next((salt for salt in (position, mark) if _next_frame(view, frame.ALIGN, salt) < len(view)), None)
+
+
+def _adds_up(end: Frame, number: int, contents: _Contents, lost: int) -> bool:
+    """Whether a file holds as many entries as its end says, `lost` ones included."""
+    try:
+        said = _end_decoder.decode(end.body)
+    except msgspec.DecodeError:
+        return False
+    puts, removes = len(contents.puts), len(contents.removes)
+    whole = (said.puts, said.removes) == (puts, removes)
+    return said.number == number and (whole if not lost else said.puts + said.removes == puts + removes + lost)
+
+
+def _lost_key(view: memoryview, at: int, end_at: int) -> bytes | None:
+    """The key of the one damaged entry between two offsets, as its bytes tell it."""
+    if at + frame.OVERHEAD_BYTES > len(view):
+        return None
+    magic, body_len, _, kind, _, _, _, _ = frame.HEADER.unpack_from(view, at)
+    body_at = at + frame.HEADER_BYTES
+    if magic != frame.MAGIC or frame.padded(body_at + body_len + frame.CHECKSUM.size) != end_at:
+        return None
+    body = view[body_at : body_at + body_len]
+    if kind == Kind.REMOVE:
+        return bytes(body)
+    if kind != Kind.PUT or body_len < _KEY_LEN.size:
+        return None
+    (key_bytes,) = _KEY_LEN.unpack_from(body, 0)
+    return bytes(body[_KEY_LEN.size : _KEY_LEN.size + key_bytes]) if key_bytes <= body_len else None
 
 
 def _take(found: Frame, contents: _Contents) -> None:

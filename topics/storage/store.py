@@ -19,6 +19,7 @@ from topics.errors import Damaged
 from topics.storage.fs import DirectoryLock, FileSystem
 from topics.storage.maps import MapCache
 from topics.storage.segment import Segment
+from topics.storage.segmentfile import data_name
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.snapshot import SnapshotStore
 from topics.storage.tier import Tiers
@@ -60,7 +61,8 @@ class Store:
             try:
                 found = Segment.open(self.fs, self.tiers.find, number, self.maps)
             except FileNotFoundError as error:
-                raise Damaged(f"segment {number} is missing: {error}", file=str(error)) from None
+                path = f"{self.segment_dir}/{data_name(number)}"
+                raise Damaged(f"{path} is missing: {error}", file=path, offset=0) from None
             self._segments[number] = found
             self.next_segment = max(self.next_segment, number + 1)
         return found

@@ -29,7 +29,7 @@ from topics.storage.tier import shred
 from topics.storage.wal import Wal, WalSettings
 from topics.storage.walfile import file_name, is_erased, is_spare, parse_name
 from topics.storage.walscan import Loss, Replayed, ScannedFile, ShardScan, TornTail, open_file
-from topics.storage.walshard import ShardFiles, ShardStart, seal_recovered
+from topics.storage.walshard import ShardFiles, ShardStart, seal_recovered, stored_file
 
 
 class LastStop(Enum):
@@ -61,7 +61,9 @@ class WalRecovery:
         self._settings = settings
         self._clock = clock
         self._salt_source = salt_source
+        self._salvage = salvage
         self._header_losses: list[Loss] = []
+        self._missing: list[Loss] = []
         self._tails: dict[int, int] = {}
         names = fs.list(directory)
         self._spares = [f"{directory}/{name}" for name in names if is_spare(name)]
@@ -81,6 +83,7 @@ class WalRecovery:
         """The entries that the snapshot does not cover: shard by shard, each log in order."""
         for shard in range(self.shards_on_disk):
             yield from self.replay_shard(shard)
+        self._check_shards()
 
     def replay_shard(self, shard: int) -> Iterator[Replayed]:
         return iter(self._scans[shard])
@@ -96,7 +99,22 @@ class WalRecovery:
 
     @property
     def losses(self) -> list[Loss]:
-        return [*self._header_losses, *(loss for scan in self._scans for loss in scan.losses)]
+        return [*self._header_losses, *(loss for scan in self._scans for loss in scan.losses), *self._missing]
+
+    @property
+    def needed_snapshot_no(self) -> int:
+        """The newest snapshot that replaces something the WAL has dropped. Known after the replay."""
+        return max((scan.snapshot_no for scan in self._scans), default=0)
+
+    @property
+    def tails(self) -> dict[int, int]:
+        """The last position of each log that the files hold."""
+        return self._tails
+
+    def logs_behind(self, shard: int, number: int) -> set[int]:
+        """The logs with entries in later files of a shard than the one of this number."""
+        files = [file for scan in self._scans if scan.shard == shard for file in scan.files]
+        return {log_id for file in files if file.number > number for log_id in file.last}
 
     @property
     def last_stop(self) -> LastStop:
@@ -146,6 +164,18 @@ class WalRecovery:
                 self._header_losses.append(loss)
         return found
 
+    def _check_shards(self) -> None:
+        """Every shard has a file before the first entry is written to any of them."""
+        if not any(file.last for scan in self._scans for file in scan.files):
+            return
+        for scan in self._scans:
+            if not scan.files:
+                path = f"{self._directory}/{file_name(scan.shard, 1)}"
+                message = f"{path} or a later file of shard {scan.shard} is missing: it has none"
+                if not self._salvage:
+                    raise Damaged(message, file=path, offset=0)
+                self._missing.append(Loss(path, 0, message, (), whole_file=True))
+
     def _agreed_shards(self, files: list[ScannedFile]) -> int:
         counts = {file.header.shards for file in files if file.header}
         if len(counts) > 1:
@@ -171,7 +201,8 @@ class WalRecovery:
         starts = []
         for scan in self._scans:
             self._obsolete += [file.path for file in scan.files if file.number < scan.oldest]
-            stored = tuple(seal_recovered(self._fs, file) for file in scan.files if file.number >= scan.oldest)
+            needed = [file for file in scan.files if file.number >= scan.oldest]
+            stored = tuple(map(stored_file, needed[:-1])) + tuple(seal_recovered(self._fs, f) for f in needed[-1:])
             start = self._start(scan.shard, self.shards_on_disk, self._layout, snapshot_no)
             starts.append(replace(start, stored=stored))
         return starts

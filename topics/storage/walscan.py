@@ -31,7 +31,7 @@ from topics.storage import frame
 from topics.storage.commitlog import Covered, Entry
 from topics.storage.frame import ALIGN, CHECKSUM, HEADER, HEADER_BYTES, MAGIC, OVERHEAD_BYTES, Frame, Kind
 from topics.storage.fs import FileSystem
-from topics.storage.walfile import HEADER_SALT, FileHeader, read_header, salt_candidates
+from topics.storage.walfile import HEADER_SALT, FileHeader, file_name, read_header, salt_candidates
 
 Replayed = tuple[int, int, int, memoryview]
 """log id, position, kind, body: a tuple, because there are a million of them."""
@@ -73,6 +73,10 @@ class Loss:
     message: str
     at_risk: tuple[tuple[int, int, int], ...]
     """(log id, first position, last position) known to be missing; other logs may have lost their last entries."""
+    end: int = 0
+    """Where reading went on, when bytes could not be read: those from `offset` to here."""
+    whole_file: bool = False
+    """A file is missing, or nothing in it can be read."""
 
 
 @dataclass(slots=True)
@@ -115,7 +119,8 @@ def open_file(fs: FileSystem, path: str, shard: int, number: int, salvage: bool)
             for found in valid_frames(view, 0, salt):
                 file.salt, file.first = salt, found.offset
                 return file, Loss(path, 0, error.message, ())
-        return file, Loss(path, 0, f"{error.message}; none of its {len(view)} bytes can be read without it", ())
+        message = f"{error.message}; none of its {len(view)} bytes can be read without it"
+        return file, Loss(path, 0, message, (), whole_file=True)
     finally:
         mapping.release()
 
@@ -222,8 +227,9 @@ class ShardScan:
                     self.torn = TornTail(file.path, offset, file.written - offset, len(behind))
                 return None
             proof = f"the frame at {witness.offset} says that the first {witness.mark} bytes were synced"
-        self._report(file, offset, f"unreadable bytes, and {proof}", self._at_risk(behind))
-        return behind[0].offset if behind else None
+        end = behind[0].offset if behind else file.written
+        self._report(file, offset, f"unreadable bytes, and {proof}", self._at_risk(behind), end)
+        return end if behind else None
 
     def _at_risk(self, behind: Sequence[Frame]) -> tuple[tuple[int, int, int], ...]:
         """What the frames behind a bad spot show to be missing."""
@@ -258,17 +264,29 @@ class ShardScan:
         numbers = {file.number for file in self.files}
         for number in range(self.oldest, max(numbers, default=0)):
             if number not in numbers:
-                self._note(self.files[-1].path, 0, f"file {number} of shard {self.shard} is missing before it", ())
+                place, _, last = self.files[-1].path.rpartition("/")
+                what = f"file {number} of shard {self.shard} is missing before {last}"
+                self._note(f"{place}/{file_name(self.shard, number)}", 0, what, (), whole_file=True)
 
-    def _report(self, file: ScannedFile, offset: int, what: str, at_risk: tuple[tuple[int, int, int], ...]) -> None:
+    def _report(
+        self, file: ScannedFile, offset: int, what: str, at_risk: tuple[tuple[int, int, int], ...], end: int = 0
+    ) -> None:
         risks = ", ".join(f"log {log_id} positions {first}-{last}" for log_id, first, last in at_risk)
-        self._note(file.path, offset, f"{what}; at risk: {risks or 'unknown'}", at_risk)
+        self._note(file.path, offset, f"{what}; at risk: {risks or 'unknown'}", at_risk, end)
 
-    def _note(self, path: str, offset: int, what: str, at_risk: tuple[tuple[int, int, int], ...]) -> None:
+    def _note(
+        self,
+        path: str,
+        offset: int,
+        what: str,
+        at_risk: tuple[tuple[int, int, int], ...],
+        end: int = 0,
+        whole_file: bool = False,
+    ) -> None:
         message = f"{path} at offset {offset}: {what}"
         if not self._salvage:
             raise Damaged(message, file=path, offset=offset, shard=self.shard, at_risk=at_risk)
-        self.losses.append(Loss(path, offset, message, at_risk))
+        self.losses.append(Loss(path, offset, message, at_risk, end, whole_file))
 
 
 def valid_frames(view: memoryview, start: int, salt: int) -> Iterator[Frame]:

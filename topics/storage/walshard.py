@@ -326,19 +326,25 @@ class ShardFiles:
 def seal_recovered(fs: FileSystem, scanned: ScannedFile) -> StoredFile:
     """Close off the last file of a stopped process: drop its torn tail, make the rest durable, and mark its end.
 
-    What was written but not known to be synced is written once more: a sync that failed before the process stopped may
-    have left the operating system with bytes it believes to be on disk.
+    What was written but not known to be synced is written once more, an end mark that is there already included: a
+    sync that failed before the process stopped may have left the operating system with bytes it believes to be on disk.
     """
-    if not scanned.sealed:
-        file = fs.open(scanned.path, "write")
-        try:
+    file = fs.open(scanned.path, "write")
+    try:
+        if not scanned.sealed:
             for offset in range(scanned.mark, scanned.end, COPY_BYTES):
                 file.write_at(offset, [file.read_at(offset, min(COPY_BYTES, scanned.end - offset))])
             for offset in range(scanned.end, scanned.written, COPY_BYTES):
                 file.write_at(offset, [bytes(min(COPY_BYTES, scanned.written - offset))])
             file.sync()
-            file.write_at(scanned.end, frame.build(Kind.FILE_END, 0, 0, scanned.end, (), scanned.salt))
-            file.sync()
-        finally:
-            file.close()
+        flags = CLEAN_STOP if scanned.clean else 0
+        file.write_at(scanned.end, frame.build(Kind.FILE_END, 0, 0, scanned.end, (), scanned.salt, flags=flags))
+        file.sync()
+    finally:
+        file.close()
+    return stored_file(scanned)
+
+
+def stored_file(scanned: ScannedFile) -> StoredFile:
+    """A file that has a successor, and so is whole and durable."""
     return StoredFile(scanned.path, scanned.number, scanned.salt, scanned.end, scanned.last)

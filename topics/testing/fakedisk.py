@@ -184,6 +184,11 @@ class FakeDisk:
             self._turn_off("kill()")
             return self._successor(copy.deepcopy(self._folders), self._boot_number, self._rng)
 
+    def fork(self) -> FakeDisk:
+        """Another disk in the same state, to be crashed or killed while this one goes on."""
+        with self._mutex:
+            return self._successor(copy.deepcopy(self._folders), self._boot_number, random.Random(0))
+
     def _turn_off(self, reason: str) -> None:
         self._off_because = self._off_because or reason
         self._locks.clear()

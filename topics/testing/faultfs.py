@@ -111,6 +111,8 @@ class FaultFs:
         self.inner = inner
         self.calls: list[Call] = []
         self.crashed = False
+        self.on_call: Observer | None = None
+        """Told of every call before it is made."""
         self._rules: list[Rule] = []
         self._mutex = threading.Lock()
 
@@ -210,6 +212,8 @@ class FaultFs:
             for rule in firing:
                 rule.fired += 1
             self.crashed = bool(crashes)
+        if self.on_call is not None:
+            self.on_call(call)
         for rule in firing:
             if rule.on_fire is not None:
                 rule.on_fire(call)

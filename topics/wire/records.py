@@ -4,8 +4,10 @@ One pass of msgspec cuts the body into records whose data and meta stay text. Fr
 passes over whole columns, no step of Python a record.
 
 A key given twice in the request or in a record is refused, because two readers would take two different values. The
-parser does not see it, so occurrences are counted: as many `"tag"` in the body as records that have one means that none
-is repeated. Data that itself holds `"tag"` is subtracted, and only what is still unclear is parsed a second time.
+parser does not see it. But what it found needs a certain number of bytes, however it is written, and a body that has
+no byte more has no room for another key. In any other body occurrences are counted: as many `"tag"` as records that
+have one means that none is repeated. Data that itself holds `"tag"` is subtracted, and only what is still unclear is
+parsed a second time.
 """
 
 from __future__ import annotations
@@ -49,6 +51,12 @@ class _Body(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Body)
 _SAID_NOTHING = (UNSET,) * (len(_Body.__struct_fields__) - 2)
 _OPTION_KEYS = [b'"%b"' % name.encode() for name in _Body.__struct_fields__[2:]]
+# What the parts of a request take without spaces and without their values; an escape or a null takes more.
+_EMPTY_BYTES = len('{"records":[]}') - len(",")
+_RECORD_BYTES = len('{"data":},')
+_TAG_BYTES = len(',"tag":""')
+_NODE_BYTES = len(',"node":""')
+_META_BYTES = len(',"meta":')
 _PRODUCER = ("producer_id", "epoch", "sequence")
 
 
@@ -94,32 +102,44 @@ def decode_write(body: bytes, limits: RecordLimits = DEFAULT_LIMITS) -> WriteBat
     node_count = count - nodes.count(UNSET)
     meta_count = count - metas.count(UNSET)
     texts: list[Json] | None = [_meta(meta) for meta in metas] if meta_count else None
+    names = [node or "" for node in nodes] if node_count else None
     options = msgspec.structs.astuple(parsed)[2:]
 
-    keys = {b'"records"': 1, b'"data"': count}
-    if tag_count:
-        keys[b'"tag"'] = tag_count
-    if node_count or parsed.node is not UNSET:
-        keys[b'"node"'] = node_count + (parsed.node is not UNSET)
-    if meta_count:
-        keys[b'"meta"'] = meta_count
-    if options != _SAID_NOTHING:
-        keys |= {key: 1 for key, value in zip(_OPTION_KEYS, options, strict=True) if value is not UNSET}
-    _refuse_repeated(body, keys, datas, texts)
-
-    batch = WriteBatch(
-        Records.check(
-            datas,
-            tags=[tag or "" for tag in tags] if tag_count else None,
-            nodes=[node or "" for node in nodes] if node_count else None,
-            metas=texts,
-            node=parsed.node or "",
-            limits=limits,
-        )
+    records = Records.check(
+        datas,
+        tags=[tag or "" for tag in tags] if tag_count else None,
+        nodes=names,
+        metas=texts,
+        node=parsed.node or "",
+        limits=limits,
     )
+    least_bytes = _EMPTY_BYTES + _RECORD_BYTES * count + records.payload_bytes
+    least_bytes += _TAG_BYTES * tag_count + len(records.tags) + _META_BYTES * meta_count
+    if names is not None:
+        least_bytes += _NODE_BYTES * node_count + len("".join(names).encode())
+    if options != _SAID_NOTHING:
+        least_bytes += _text_options_bytes(options)
+    if len(body) != least_bytes:
+        keys = {b'"records"': 1, b'"data"': count}
+        if tag_count:
+            keys[b'"tag"'] = tag_count
+        if node_count or parsed.node is not UNSET:
+            keys[b'"node"'] = node_count + (parsed.node is not UNSET)
+        if meta_count:
+            keys[b'"meta"'] = meta_count
+        keys |= {key: 1 for key, value in zip(_OPTION_KEYS, options, strict=True) if value is not UNSET}
+        _refuse_repeated(body, keys, datas, texts)
+
+    batch = WriteBatch(records)
     if options != _SAID_NOTHING:
         batch._take_options(parsed)
     return batch
+
+
+def _text_options_bytes(options: tuple[object, ...]) -> int:
+    """What the options that are text take at least. The others count nothing: a number may be written in many ways."""
+    texts = [(key, value) for key, value in zip(_OPTION_KEYS, options, strict=True) if isinstance(value, str)]
+    return sum(len(key) + len(':"",') + len(value.encode()) for key, value in texts)
 
 
 def _meta(meta: Raw | UnsetType) -> Json:

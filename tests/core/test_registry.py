@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from topics.core.registry import Registry, Topic
+from topics.model import TopicConfig
+
+
+def registry(*names: str) -> Registry:
+    made = Registry()
+    for number, name in enumerate(names, 1):
+        made.add(Topic(name, TopicConfig(), epoch=number, first_log_id=number, created_ms=0))
+    return made
+
+
+def names(topics: list[Topic]) -> list[str]:
+    return [topic.name for topic in topics]
+
+
+def test_topics_are_listed_by_name_page_by_page() -> None:
+    topics = registry("b", "a:2", "c", "a:1", "a")
+    assert names(topics.page("", "", 10)) == ["a", "a:1", "a:2", "b", "c"]
+    assert names(topics.page("", "", 2)) == ["a", "a:1"]
+    assert names(topics.page("a:1", "", 2)) == ["a:2", "b"]
+    assert names(topics.page("c", "", 2)) == []
+    assert names(topics.page("a:15", "", 1)) == ["a:2"], "the name need not exist any more"
+
+
+def test_a_prefix_bounds_the_list() -> None:
+    topics = registry("a", "ab", "abc", "b")
+    assert names(topics.page("", "ab", 10)) == ["ab", "abc"]
+    assert names(topics.page("ab", "ab", 10)) == ["abc"]
+    assert names(topics.page("abc", "ab", 10)) == []
+    assert names(topics.page("zz", "ab", 10)) == []
+    assert names(topics.page("a", "b", 10)) == ["b"]
+
+
+def test_a_removed_topic_is_gone_and_its_name_free() -> None:
+    topics = registry("a", "b", "c")
+    assert topics.remove("b").first_log_id == 2
+    assert topics.get("b") is None and len(topics) == 2
+    assert names(list(topics)) == ["a", "c"] == names(topics.page("", "", 10))
+    topics.add(Topic("b", TopicConfig(), epoch=9, first_log_id=9, created_ms=0))
+    found = topics.get("b")
+    assert found is not None and found.epoch == 9
+    with pytest.raises(AssertionError):
+        topics.add(Topic("b", TopicConfig(), epoch=10, first_log_id=10, created_ms=0))
+
+
+def test_a_topic_has_a_log_for_each_partition() -> None:
+    assert list(Topic("t", TopicConfig(partitions=3), 1, 7, 0).log_ids()) == [7, 8, 9]

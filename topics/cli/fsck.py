@@ -1,0 +1,149 @@
+"""`topics fsck`: check a data directory, and repair a damaged one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from topics.clock import SystemClock
+from topics.embedded import SALT_BITS, options
+from topics.engine.findings import Finding, FsckReport
+from topics.engine.fsck import fsck as check
+from topics.engine.fsck import total_bytes
+from topics.errors import TopicsError
+from topics.settings import load
+from topics.storage.fs import RealFs
+
+EXIT_CLEAN = 0
+EXIT_DAMAGED = 1
+EXIT_CANNOT_RUN = 2
+
+
+def fsck(
+    directory: Annotated[str | None, Parameter(help="The data directory; TOPICS_DATA_DIR when not named.")] = None,
+    /,
+    *,
+    repair: Annotated[
+        bool, Parameter(negative="", help="Save what is readable, and say what is lost. Damaged files are kept aside.")
+    ] = False,
+    json: Annotated[bool, Parameter(negative="", help="Print the report as JSON.")] = False,
+) -> int:
+    """Check every byte of a data directory that no process has open.
+
+    Exits with 0 when all is well, 1 when something is damaged (or was, before a repair) and 2 when it cannot run.
+    Without --repair nothing is changed. For example:
+
+        topics fsck /srv/topics --repair
+    """
+    errors = Console(stderr=True)
+    try:
+        settings = load()
+        settings = replace(settings, data_dir=directory or settings.data_dir)
+        chosen = options(settings)
+        fs, clock = RealFs(), SystemClock()
+        with _progress(errors, total_bytes(fs, settings.data_dir, chosen.cold_dir)) as on_bytes:
+            report = check(fs, settings.data_dir, clock, lambda: secrets.randbits(SALT_BITS), chosen, repair, on_bytes)
+    except TopicsError as error:
+        errors.print(Panel(Text(error.message), title=error.code, border_style="red"))
+        return EXIT_CANNOT_RUN
+    except OSError as error:
+        errors.print(Panel(Text(str(error)), title="the disk refuses", border_style="red"))
+        return EXIT_CANNOT_RUN
+    if json:
+        Console(soft_wrap=True, highlight=False, markup=False).print(msgspec.json.encode(report).decode())
+    else:
+        Console().print(_shown(report))
+    return EXIT_CLEAN if report.clean else EXIT_DAMAGED
+
+
+@contextmanager
+def _progress(console: Console, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar of the bytes read, for a person who watches."""
+    columns = (TextColumn("checking"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("checking", total=total)
+        yield lambda done: progress.advance(task, done)
+        progress.update(task, completed=total)
+
+
+def _shown(report: FsckReport) -> Group:
+    parts: list[Table | Text] = []
+    if report.findings:
+        parts.append(_findings(report))
+    if report.lost:
+        parts.append(_lost(report))
+    parts += [Text(f"note: {note}", style="dim") for note in report.notes]
+    parts.append(_summary(report))
+    return Group(*parts)
+
+
+def _findings(report: FsckReport) -> Table:
+    table = Table(title=f"{len(report.findings)} findings", title_justify="left", header_style="bold")
+    table.add_column("what")
+    table.add_column("where", overflow="fold")
+    table.add_column("offset", justify="right")
+    table.add_column("topic", overflow="fold")
+    table.add_column("seqs at risk")
+    table.add_column("message", overflow="fold")
+    table.add_column("a repair")
+    for finding in report.findings:
+        where = finding.file.removeprefix(report.directory).lstrip("/")
+        message = finding.message.removeprefix(f"{finding.file} offset {finding.offset}: ")
+        message = message.removeprefix(f"{finding.file} at offset {finding.offset}: ")
+        table.add_row(
+            finding.kind.value,
+            Text(where),
+            str(finding.offset),
+            Text(finding.topic or ""),
+            _seqs(finding),
+            Text(message),
+            Text(finding.todo),
+        )
+    return table
+
+
+def _seqs(finding: Finding) -> str:
+    if finding.first_seq is None and finding.last_seq is None:
+        return ""
+    first, last = finding.first_seq, finding.last_seq
+    return f"{'?' if first is None else first}..{'?' if last is None else last}"
+
+
+def _lost(report: FsckReport) -> Table:
+    table = Table(title="lost" if report.repaired else "would be lost", title_justify="left", header_style="bold")
+    table.add_column("topic", overflow="fold")
+    table.add_column("partition", justify="right")
+    table.add_column("seqs", justify="right")
+    table.add_column("kept", justify="right")
+    kept = {(each.topic, each.partition): each.records for each in report.kept}
+    for lost in report.lost:
+        table.add_row(
+            Text(lost.topic),
+            str(lost.partition),
+            f"{lost.gap_from}..{lost.gap_to}",
+            f"{kept.get((lost.topic, lost.partition), 0)} records",
+            style="red",
+        )
+    return table
+
+
+def _summary(report: FsckReport) -> Text:
+    records = sum(kept.records for kept in report.kept)
+    read = f"{report.files} files, {report.bytes} bytes, {records} records; last stop: {report.last_stop}"
+    if report.clean:
+        return Text(f"clean: {read}", style="green")
+    if report.repaired:
+        aside = f"; damaged files are in {report.set_aside[0].rpartition('/')[0]}" if report.set_aside else ""
+        return Text(f"repaired: {read}{aside}; the report is {report.report_file}", style="yellow")
+    return Text(f"damaged: {read}; `topics fsck {report.directory} --repair` saves what is readable", style="red")
