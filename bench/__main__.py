@@ -20,6 +20,9 @@ DOCUMENT = ROOT / "docs" / "BENCHMARKS.md"
 SCRATCH = ROOT / "build"
 
 EXIT_MISSED = 1
+EXIT_UNKNOWN = 2
+PIPED_COLUMNS = 160
+"""Wide enough for the table where no terminal says how wide it is."""
 
 
 def bench(
@@ -35,11 +38,11 @@ def bench(
 
     A full run of all measures also writes docs/BENCHMARKS.md.
     """
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else PIPED_COLUMNS)
     unknown = [name for name in only if name not in MEASURES]
     if unknown:
         console.print(f"no measure is called {unknown[0]}; there are {', '.join(MEASURES)}")
-        return 2
+        return EXIT_UNKNOWN
     directory.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="bench-", dir=directory) as scratch:
         sizes = QUICK if quick else FULL

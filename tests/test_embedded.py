@@ -118,16 +118,15 @@ async def test_a_cancelled_open_lets_go_of_the_directory(tmp_path: Path) -> None
 @on_loop
 async def test_a_cancelled_close_goes_on_to_its_end(tmp_path: Path) -> None:
     client = topics.open(tmp_path)
-    await client.__aenter__()
-    await client.topic("t").create(durability="fsync")
-    writing = asyncio.create_task(client.topic("t").write(1))
-    closing = asyncio.create_task(client.close())
-    await asyncio.sleep(0)
-    closing.cancel()
-    await soon(asyncio.wait({closing}))
-    assert (await soon(writing)).first_seq == 1
+    for turns in (1, 2, 5):
+        await client.__aenter__()
+        closing = asyncio.create_task(client.close())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        closing.cancel()
+        await soon(asyncio.wait({closing}))
     async with client:
-        assert (await client.topic("t").state()).count == 1
+        assert (await client.topic("t").write(1)).first_seq == 1
 
 
 @on_loop

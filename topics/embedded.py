@@ -79,7 +79,11 @@ def options(settings: Settings) -> Options:
             stage_ttl_ms=settings.stage_ttl_ms,
             staged_bytes_max=settings.max_staged_bytes,
         ),
-        limits=EngineLimits(limit_max=settings.max_limit, checkpoint_ms=settings.checkpoint_ms),
+        limits=EngineLimits(
+            limit_max=settings.max_limit,
+            checkpoint_ms=settings.checkpoint_ms,
+            dirty_bytes_max=max(settings.hot_bytes // 4, settings.wal_file_bytes // 4),
+        ),
         segments=SegmentLimits(
             bytes_max=settings.segment_bytes,
             records_max=settings.segment_records,

@@ -78,14 +78,13 @@ class Settings:
         int, About(Unit.MS, "Longest time from the ack of a `disk` record to its sync.", 1, MINUTE_MS)
     ] = 200
     checkpoint_ms: Annotated[
-        int, About(Unit.MS, "Longest time between two checkpoints while there are writes.", 1, DAY_MS)
+        int, About(Unit.MS, "Age at which what is written is sealed into segments by a checkpoint.", 1, DAY_MS)
     ] = MINUTE_MS
 
     segment_bytes: Annotated[int, About(Unit.BYTES, "A segment is sealed at this size.", 4 * KIB, 4 * GIB)] = 64 * MIB
     segment_records: Annotated[int, About(Unit.COUNT, "A segment is sealed at this many records.", 1, 2**32 - 1)] = (
         1_000_000
     )
-    segment_age_ms: Annotated[int, About(Unit.MS, "A segment is sealed at this age.", 1)] = HOUR_MS
     hot_bytes: Annotated[int, About(Unit.BYTES, "Memory for payloads that reads are served from.")] = 256 * MIB
     cold_dir: Annotated[
         str | None, About(Unit.PATH, "Directory older sealed segments move to; without one nothing moves.")

@@ -59,7 +59,8 @@ async def _measure(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
         for number in range(PAIRS if sizes.rounds > 1 else 2):
             name = f"short-{number}"
             await write(host, name, bodies(sizes.short_records // BATCH))
-            for topic, costs in ((name, short), ("long", long)):
+            pair = [(name, short), ("long", long)]
+            for topic, costs in pair if number % 2 else reversed(pair):
                 for what, cost_us in (await _costs(host, topic, sizes.length_batches)).items():
                     costs.setdefault(what, []).append(cost_us)
             await host.checkpoint()

@@ -13,7 +13,7 @@ from topics.core.block import Block
 from topics.core.records import Records
 
 TS = 1_748_470_000_123
-TEXT = st.text("aä\"\\%\n", max_size=4)
+TEXT = st.text('aä"\\%\n', max_size=4)
 ITEMS = st.fixed_dictionaries(
     {"data": st.integers() | TEXT | st.none() | st.dictionaries(TEXT, TEXT, max_size=2)},
     optional={"tag": TEXT, "node": TEXT, "meta": st.dictionaries(TEXT, TEXT, max_size=2)},

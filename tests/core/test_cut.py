@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.core.rig import T0_MS, Rig
 from topics.core.cut import Shape, cut
 
-TEXT = st.text("aä\"\\%,}\n", max_size=5)
+TEXT = st.text('aä"\\%,}\n', max_size=5)
 ITEMS = st.fixed_dictionaries(
     {"data": st.recursive(st.none() | st.integers() | TEXT, lambda inner: st.lists(inner, max_size=2), max_leaves=3)},
     optional={
@@ -70,7 +70,9 @@ def test_every_shape_is_what_a_parser_would_have_made(
 @pytest.fixture
 def rig() -> Rig:
     rig = Rig()
-    rig.write({"data": {"x": 1}, "tag": "a:1", "node": "n", "meta": {"k": "v"}}, {"data": None, "tag": "b"}, {"data": 3})
+    rig.write(
+        {"data": {"x": 1}, "tag": "a:1", "node": "n", "meta": {"k": "v"}}, {"data": None, "tag": "b"}, {"data": 3}
+    )
     return rig
 
 

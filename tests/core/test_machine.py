@@ -26,7 +26,8 @@ from topics.errors import (
     TopicsError,
 )
 from topics.limits import CEILING_RESERVE_MIN
-from topics.model import Configured, Deleted as DeletedAnswer, Dropped, Durability, Reason, TopicConfig, Written
+from topics.model import Configured, Dropped, Durability, Reason, TopicConfig, Written
+from topics.model import Deleted as DeletedAnswer
 from topics.testing.oracle import View
 
 
@@ -62,7 +63,12 @@ def test_a_write_creates_its_topic_in_one_outcome() -> None:
 
 def test_only_the_classes_that_promise_more_wait_for_a_sync() -> None:
     rig = Rig()
-    for durability, must_sync, facts in (("disk", False, 1), ("memory", False, 1), ("fsync", True, 1), ("ephemeral", False, 0)):
+    for durability, must_sync, facts in (
+        ("disk", False, 1),
+        ("memory", False, 1),
+        ("fsync", True, 1),
+        ("ephemeral", False, 0),
+    ):
         rig.configure(durability, durability=durability)
         outcome = rig.step(Append(durability, records(1)))
         assert (outcome.must_sync, len(outcome.facts)) == (must_sync, facts)
@@ -287,7 +293,7 @@ def full_rig() -> Rig:
     return rig
 
 
-FULL = {"cap_records": 2, "cap_bytes": 8}
+FULL: dict[str, object] = {"cap_records": 2, "cap_bytes": 8}
 REFUSALS: dict[str, tuple[Callable[[Rig], object], type[TopicsError], str, dict[str, object]]] = {
     "append, full": (
         lambda rig: rig.write({"data": 1}, topic="full", key=IdempotencyKey("new")),
@@ -428,9 +434,9 @@ def test_topics_are_bounded_and_existing_ones_may_still_be_changed() -> None:
     rig = full_rig()
     rig.configure("third")
     before = frozen(rig.machine)
-    for act in (lambda: rig.configure("fourth"), lambda: rig.write({"data": 1}, topic="fourth")):
+    for command in (Configure("fourth", {}), Append("fourth", records(1))):
         with pytest.raises(Throttled, match="there are 3 topics, as many as TOPICS_MAX_TOPICS allows") as refused:
-            act()
+            rig.step(command)
         assert refused.value.detail == {"limit": "max_topics", "max": 3}
     assert frozen(rig.machine) == before
     rig.configure("third", ttl_ms=1)

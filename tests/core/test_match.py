@@ -44,7 +44,9 @@ def test_what_is_refused(sent: object, message: str, field: str, expected: str) 
 
 @pytest.mark.parametrize("pattern", ["x", "", "a*b", "a**", "*a"])
 def test_a_glob_is_a_prefix_and_nothing_else(pattern: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"filter\[2\] of a Glob is a literal prefix and one trailing \*") as refused:
+    with pytest.raises(
+        InvalidRequest, match=r"filter\[2\] of a Glob is a literal prefix and one trailing \*"
+    ) as refused:
         parse_match(["tag", "Glob", pattern], "filter")
     assert refused.value.detail["field"] == "filter[2]"
 

@@ -6,14 +6,22 @@ already lie in many blocks, runs and tails.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.core.rig import PLENTY, Rig, frozen
 from topics.core import log as log_module
@@ -22,8 +30,9 @@ from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
 from topics.core.facts import SeqsSkipped, encode
 from topics.core.outcome import StoredFact
 from topics.errors import TopicsError
-from topics.model import Discard, Reason, TopicConfig
-from topics.testing.oracle import Draft, Oracle
+from topics.model import Reason, TopicConfig
+from topics.testing.oracle import Draft, Fate
+from topics.testing.oracletopics import Oracle
 
 TAGS = ("", "a", "a:1", "a:2", "b", "bö")
 NODES = ("", "n1", "n2", 'q"')
@@ -92,7 +101,7 @@ class Model(RuleBasedStateMachine):
     def write(self, topic: str, drafts: list[Draft], key: DedupeKey | None) -> None:
         expected = self.refusal(lambda: self.oracle.log(topic).append(drafts, self.rig.now_ms, key))
         if isinstance(expected, TopicsError):
-            self.refused(expected, topic, lambda: self.rig.write(*drafts, topic=topic, key=key))
+            self.refused(expected, lambda: self.rig.write(*drafts, topic=topic, key=key))
             return
         found = self.rig.write(*drafts, topic=topic, key=key)
         assert (found.first_seq, found.last_seq) == (expected.first_seq, expected.last_seq)
@@ -155,7 +164,7 @@ class Model(RuleBasedStateMachine):
         stages = sorted(self.oracle.stages)[: 1 + share % 3]
         expected = self.refusal(lambda: self.oracle.publish(stages, "spark", epoch, self.rig.now_ms))
         if isinstance(expected, TopicsError):
-            self.refused(expected, None, lambda: self.rig.publish(*stages, producer_id="spark", epoch=epoch))
+            self.refused(expected, lambda: self.rig.publish(*stages, producer_id="spark", epoch=epoch))
             return
         found = self.rig.publish(*stages, producer_id="spark", epoch=epoch)
         assert [(part.first_seq, part.last_seq) for part in found.written] == [
@@ -206,8 +215,8 @@ class Model(RuleBasedStateMachine):
         assert seen == sorted(set(seen)), "the stream is strictly increasing"
         assert not set(told) & set(seen)
         items = self.oracle.log(topic).items[from_seq:]
-        assert seen == [item.record.seq for item in items if item.fate.name == "LIVE"]
-        lost = {item.record.seq for item in items if item.fate.name in ("EVICTED", "SKIPPED")}
+        assert seen == [item.record.seq for item in items if item.fate is Fate.LIVE]
+        lost = {item.record.seq for item in items if item.fate in (Fate.EVICTED, Fate.SKIPPED)}
         assert lost <= set(told), "loss is never silent"
         if not lost:
             assert not told, "a deleted gap is silent"
@@ -239,8 +248,10 @@ class Model(RuleBasedStateMachine):
             log, replayed = self.rig.log(topic), other.log(topic)
             window_ms = self.rig.machine.topic(topic).config.idempotency_window_ms
             for key in EVERY_KEY:
-                hits = [self.refusal(lambda key=key, at=at: at.dedupe.lookup(key, self.rig.now_ms, window_ms)) for at in (log, replayed)]
-                assert repr(hits[0]) == repr(hits[1])
+                first, second = (
+                    self.refusal(partial(one.dedupe.lookup, key, self.rig.now_ms, window_ms)) for one in (log, replayed)
+                )
+                assert repr(first) == repr(second)
             assert frozen(log.published) == frozen(replayed.published)
         assert frozen(other.machine.batches.by_producer) == frozen(self.rig.machine.batches.by_producer)
         assert other.machine.batches.stages.keys() == self.rig.machine.batches.stages.keys()
@@ -255,29 +266,28 @@ class Model(RuleBasedStateMachine):
         return head_seq + 1 if share > 10 else head_seq * share // 10
 
     @staticmethod
-    def refusal(act: Any) -> Any:
+    def refusal(act: Callable[[], Any]) -> Any:
+        """What an act returns or is refused with."""
         try:
             return act()
         except TopicsError as error:
             return error
 
-    def refused(self, expected: TopicsError, topic: str | None, act: Any) -> None:
-        for name in self.oracle.topics:
-            self.rig.log(name)
+    def refused(self, expected: TopicsError, act: Callable[[], object]) -> None:
+        for topic in self.oracle.topics:
+            self.rig.log(topic)
         before = frozen(self.rig.machine)
         with pytest.raises(type(expected)):
             act()
         assert frozen(self.rig.machine) == before, "a refused command changes nothing"
 
 
-Model.TestCase.settings = settings(max_examples=1000, stateful_step_count=50, report_multiple_bugs=False)
-TestModel = Model.TestCase
+def test_the_machine_does_what_the_oracle_says() -> None:
+    run_state_machine_as_test(
+        Model, settings=settings(max_examples=200, stateful_step_count=40, report_multiple_bugs=False)
+    )
 
 
 @pytest.mark.soak
-class TestModelForLonger(Model.TestCase):
-    settings = settings(max_examples=5_000, stateful_step_count=100)
-
-
-def drafts_of(*datas: Any) -> list[Mapping[str, Any]]:
-    return [{"data": data} for data in datas]
+def test_the_machine_does_what_the_oracle_says_for_longer() -> None:
+    run_state_machine_as_test(Model, settings=settings(max_examples=5_000, stateful_step_count=100, derandomize=False))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.core.rig import PLENTY, Rig
@@ -23,7 +25,7 @@ def outline(page: Page) -> tuple[list[int], tuple[int, int, str] | None, int]:
     return [record.seq for record in page.records], told, page.next_from_seq
 
 
-def written(count: int, **config: object) -> Rig:
+def written(count: int, **config: Any) -> Rig:
     """A topic with so many records, three to a block."""
     rig = Rig()
     rig.configure(**config)
@@ -57,9 +59,8 @@ def test_a_limit_ends_a_page_wherever_the_blocks_end(limit: int) -> None:
 def test_the_tombstone_of_the_specification() -> None:
     rig = Rig()
     rig.configure(cap_records=1134)
-    for _ in range(49):
-        rig.write_numbers(*range(9800))
-    rig.write_numbers(*range(34))
+    skip(rig, 478_000)
+    rig.write_numbers(*range(2234))
     assert rig.view().head_seq == 480_234
     page = rig.page(478_500, limit=100)
     assert page.tombstone == Tombstone(478_501, 479_100, Reason.CAP, 600, 479_101, 480_234)

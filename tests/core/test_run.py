@@ -74,9 +74,7 @@ BOTH = pytest.mark.parametrize("tail", [False, True], ids=["block", "tail"])
 
 @BOTH
 @given(batches=BATCHES, marked=st.sets(st.integers(0, 19)), more=st.sets(st.integers(0, 19)))
-def test_marks_are_for_ever_and_counted_once(
-    tail: bool, batches: Batches, marked: set[int], more: set[int]
-) -> None:
+def test_marks_are_for_ever_and_counted_once(tail: bool, batches: Batches, marked: set[int], more: set[int]) -> None:
     run, rows = build(batches, tail)
     check(run, rows)
     for positions in (marked, more):

@@ -58,7 +58,9 @@ def test_columns_appear_when_the_first_record_needs_them() -> None:
             block, marks = tail.block_of(seq, limit)
             assert rows(block) == expected[seq - 5 : seq - 5 + limit] and marks is None
             assert (block.first_ts, block.last_ts) == (block.ts(0), block.ts(block.count - 1))
-            assert [record["$seq"] for record in json.loads(b"[%b]" % block.text)] == [row[0] for row in rows(block)]
+            assert [record["$seq"] for record in json.loads(b"[%b]" % bytes(block.text))] == [
+                row[0] for row in rows(block)
+            ]
 
 
 def test_node_names_are_numbered_anew_in_the_tail() -> None:
@@ -89,7 +91,7 @@ def test_marks_grow_with_the_tail_and_freeze_with_it() -> None:
     assert tail.mark(np.array([1], np.uint64)) == (1, 1)
     tail.extend(batch(3, {"data": 333}))
     assert (tail.live_count, tail.live_bytes) == (2, 5)
-    assert tail.block_of(1, 9)[1] == bytes([DEAD, 0, 0])
+    assert tail.block_of(1, 9)[1] == bytearray([DEAD, 0, 0])
     assert tail.block_of(2, 9)[1] is None, "none is dead in this part"
     run = tail.freeze()
     assert (run.live_count, run.live_bytes, run.marks) == (2, 5, bytearray([DEAD, 0, 0]))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.rig import COLD, SMALL, Rig, records, with_limits
+from tests.engine.rig import COLD, SMALL, Rig, records, with_limits, with_wal
 from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
 from topics.errors import Internal, InvalidRequest, LogStopped, ShuttingDown, Throttled, TopicNotFound
 from topics.limits import PACKS_MAX
+from topics.testing import CrashMode
 
 SECRETS = (b"payload-secret", b"tag-secret", b"meta-secret", b"node-secret")
 
@@ -134,12 +135,12 @@ def test_a_stopped_shard_leaves_no_deadline_that_never_passes() -> None:
 
 
 def test_a_tick_is_not_held_back_by_a_full_queue() -> None:
-    rig = Rig()
+    rig = Rig(with_wal(queue_bytes_max=1000))
     rig.configure("odd")
     rig.configure("even")
     rig.stage("s", "odd", 1)
     rig.clock.advance(2 * 3600 * 1000)
-    rig.submit("even", "x" * (70 << 20))
+    rig.submit("even", "x" * 2000)
     with pytest.raises(Throttled):
         rig.submit("even", 1)
     rig.engine.tick()
@@ -318,16 +319,11 @@ def test_a_crash_during_an_erasure_loses_nothing_and_it_can_be_repeated() -> Non
     rig.checkpoint()
     rig.delete("odd", match="tag-secret")
     rig.write("odd", plain(3))
-    rig.log("odd")
-    forks: list[Rig] = []
-
-    def look(call: object) -> None:
-        for mode in ("lost", "kept"):
-            forks.append(Rig(disk=rig.disk.fork().crash("lost" if mode == "lost" else "kept")))
-
     rig.clock.advance(1000)
     rig.work()
-    rig.fs.on_call = look
+    forks: list[Rig] = []
+    modes: tuple[CrashMode, ...] = ("lost", "kept")
+    rig.fs.on_call = lambda call: forks.extend(Rig(disk=rig.disk.fork().crash(mode)) for mode in modes)
     rig.erase("odd")
     rig.fs.on_call = None
     assert_erased(rig)

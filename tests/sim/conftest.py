@@ -9,4 +9,4 @@ from topics.engine import checkpoint
 
 @pytest.fixture(autouse=True)
 def _merge_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "PACKS_MAX", 2)
+    monkeypatch.setattr(checkpoint, "PACKS_MAX", 1)

@@ -23,7 +23,7 @@ from topics.testing.clock import SimClock
 from topics.testing.driver import Driver
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.faultfs import Call, FaultFs
-from topics.testing.history import History, Seen, look
+from topics.testing.history import History, Row, Seen, look
 from topics.testing.platter import CRASH_MODES, CrashMode
 from topics.testing.workload import SMALL, Rig
 
@@ -95,10 +95,12 @@ def check(moment: Moment, levels: int) -> None:
 
 
 def check_recovered(disk: FakeDisk, clock: SimClock, history: History, *, power_lost: bool) -> tuple[Rig, FakeDisk]:
-    """Recover, compare with the history, recover again, compare with the first time; the rig to go on with."""
+    """Recover and compare with the history; what was found is durable, and found again; the rig to go on with."""
     driver = reopen(disk, clock)
     audit(history, driver.engine, power_lost=power_lost, now_ms=clock.now_ms())
     first = everything(driver)
+    durable = everything(reopen(disk.fork().crash("lost"), clock))
+    assert _rows(durable) == _rows(first), "readers were shown what was not durable: a power loss took it"
     again = disk.fork()
     life = 1 + max([0, *(row.seq for line in history.lines.values() for row in line.seen[-1].rows)])
     rig = Rig(FaultFs(again), clock, history, seed=2, first_id=FRESH_IDS * life)
@@ -122,6 +124,10 @@ def everything(driver: Driver) -> dict[tuple[str, int], Seen]:
         for topic in driver.engine.machine.topics
         for partition in range(topic.config.partitions)
     }
+
+
+def _rows(found: dict[tuple[str, int], Seen]) -> dict[tuple[str, int], tuple[Row, ...]]:
+    return {key: seen.rows for key, seen in found.items()}
 
 
 def _die_in_recovery(moment: Moment) -> None:

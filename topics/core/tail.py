@@ -85,11 +85,13 @@ class Tail:
             self._text += b","
         base = len(self._text)
         self._text += batch.text
-        if base:
-            self._ends.extend([end + base for end in batch.ends])
+        if count == 1:
+            # A log of one-record writes, and its recovery, spend much of their time here.
+            self._ends.append(base + batch.ends[0])
+            self._data_lens.append(batch.data_lens[0])
         else:
-            self._ends.extend(batch.ends)
-        self._data_lens.extend(batch.data_lens)
+            self._ends.extend([end + base for end in batch.ends])
+            self._data_lens.extend(batch.data_lens)
         if self._meta_lens is not None or batch.meta_lens is not None:
             if self._meta_lens is None:
                 self._meta_lens = array("I", bytes(4 * held))

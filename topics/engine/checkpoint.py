@@ -215,26 +215,34 @@ class Checkpointer:
         return Covered(dict(self.covered), job.next_log_id)
 
     def install_logs(self, job: Job) -> Iterator[None]:
-        """The long part of `install`, a log at a time, for a loop that has other work: logs may change in between."""
+        """The long part of `install`, a log at a time, for a loop that has other work: logs may change in between.
+
+        A new segment may fail to open. Then `failed` takes again what is not installed; what is stays so.
+        """
         while job.marks:
             pending = job.marks.pop()
             if pending.number not in job.unneeded:
                 self._store.segment(pending.number).marks_durable(pending)
         while job.logs:
-            capture = job.logs.pop()
+            capture = job.logs[-1]
+            if self._machine.logs.get(capture.log.log_id) is capture.log:
+                self._replace(capture)
             chunks = self._chunks.get(capture.log.log_id)
             if chunks is not None:
                 for number in capture.image.chunks:
                     chunks.unstored.pop(number, None)
-            if self._machine.logs.get(capture.log.log_id) is capture.log:
-                self._replace(capture)
+            job.logs.pop()
             yield
 
     def _replace(self, capture: LogCapture) -> None:
         log = capture.log
+        parts = [*capture.flush, *capture.merge]
+        for part in parts:
+            assert part.stored_at is not None
+            self._store.segment(part.stored_at[0])  # May fail: before anything has changed.
         replaced: dict[int, Run] = {}
         new: list[SegmentRun] = []
-        for part in (*capture.flush, *capture.merge):
+        for part in parts:
             assert part.stored_at is not None
             for run in part.runs:
                 replaced[id(run)] = run
@@ -258,14 +266,15 @@ class Checkpointer:
             self._store.segment(number).moved()
 
     def failed(self, job: Job, error: Exception) -> None:
-        """Nothing was installed: the next checkpoint takes everything again."""
+        """Nothing was installed, or some of the logs were: the next checkpoint takes all others again."""
         self.dirty.update(capture.log.log_id for capture in job.logs)
         self._machine.changed |= job.changed_topics
         self._machine.batches.changed_stages |= job.changed_stages
         self._machine.batches.changed_batches |= job.changed_batches
         self._removes |= job.removes
         # A snapshot that names the new segments may be durable: they go when the next one does not.
-        self._store.keep_unneeded(job.unneeded | set(job.new))
+        self._store.keep_unneeded(job.unneeded)
+        self._store.drop_unused(job.new)
         if isinstance(error, Damaged) and job.rewritten and not job.erase:
             # A damaged segment cannot be copied. It stays as it is, and so do the others: that costs files, not data.
             self._may_merge = False

@@ -331,6 +331,8 @@ class Engine:
         *_, job = self.begin_checkpoint(erase)
         try:
             self.write_job(job)
+            for _ in self.checkpointer.install_logs(job):
+                pass
         except Exception as error:
             self.end_checkpoint(job, error)
             raise

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from topics.errors import Damaged
 from topics.model import Reason
 
 
@@ -72,3 +73,27 @@ class FsckReport(msgspec.Struct):
     @property
     def clean(self) -> bool:
         return not self.findings
+
+
+class Findings:
+    """Gathers what a check comes across."""
+
+    def __init__(self) -> None:
+        self.items: list[Finding] = []
+        self.notes: list[str] = []
+
+    def add(self, kind: Kind, damage: Damaged, todo: str) -> None:
+        detail = damage.detail
+        self.items.append(
+            Finding(
+                kind,
+                str(detail.get("file", "")),
+                int(detail.get("offset") or 0),
+                damage.message,
+                todo,
+                detail.get("topic"),
+                detail.get("partition"),
+                detail.get("first_seq"),
+                detail.get("last_seq"),
+            )
+        )

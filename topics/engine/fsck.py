@@ -49,8 +49,8 @@ def fsck(
         report.files, report.bytes = _size(store)
         salvage = Salvage(store, options, False, on_bytes)
         report.last_stop = salvage.read().last_stop.value
-        report.findings = salvage.findings
-        report.lost, report.kept, report.notes = salvage.lost(), salvage.kept(), salvage.notes
+        report.findings, report.notes = salvage.found.items, salvage.found.notes
+        report.lost, report.kept = salvage.lost(), salvage.kept()
         if repair and not report.clean:
             salvage.release()
             _repair(store, options, report)

@@ -200,12 +200,12 @@ class Host:
                 await asyncio.sleep(0)
         try:
             await self._loop.run_in_executor(self._worker, engine.write_job, job)
+            for count, _ in enumerate(engine.checkpointer.install_logs(job)):
+                if count % INSTALL_SLICE == INSTALL_SLICE - 1:
+                    await asyncio.sleep(0)
         except Exception as error:
             engine.end_checkpoint(job, error)
             raise
-        for count, _ in enumerate(engine.checkpointer.install_logs(job)):
-            if count % INSTALL_SLICE == INSTALL_SLICE - 1:
-                await asyncio.sleep(0)
         trimmed: asyncio.Future[None] = self._loop.create_future()
         engine.end_checkpoint(job, None, _finisher(trimmed))
         await self._loop.run_in_executor(self._worker, engine.clean_job, job)

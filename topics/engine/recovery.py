@@ -83,6 +83,7 @@ class _Recovery:
         # A mark may have reached a segment and its snapshot not: then the counts are those of the marks.
         for log in self._machine.logs.values():
             log.recount()
+            self._now_ms = max(self._now_ms, log.last_ts)
         self._forget_published()
         turn = Turn(self._positions, lambda log: engine.on_visible(log), self._options.wal.queue_bytes_max)
         engine = Engine(
@@ -105,6 +106,9 @@ class _Recovery:
         begun = [log for log in logs if log.published]
         if recovery.last_stop is LastStop.POWER_LOST:
             self._skip_seqs(engine, [log for log in logs if not log.published])
+        self._report.notes += [
+            segment.index_rebuilt for segment in self._store.open_segments() if segment.index_rebuilt
+        ]
         self._report.notes += [f"removed {path}" for path in self._store.sweep()]
         engine.resume()
         if recovery.last_stop is LastStop.POWER_LOST:
@@ -182,7 +186,6 @@ class _Recovery:
         for log in self._machine.logs.values():
             log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq
             log.durable_ceiling = log.granted_ceiling
-            self._now_ms = max(self._now_ms, log.last_ts)
 
     def _skip_seqs(self, engine: Engine, logs: Iterable[Log]) -> None:
         """After a power loss: no seq that may have been acked is assigned again, and readers are told of the range."""

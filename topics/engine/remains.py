@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from topics.core.run import DEAD, LIVE, MemoryRun, Run
-from topics.engine.findings import Finding, Kind
+from topics.engine.findings import Findings, Kind
 from topics.errors import Damaged
 from topics.storage.fs import Mapping
 from topics.storage.index import IndexBuilder
@@ -40,11 +40,11 @@ class Remnant:
 
 
 class Remains:
-    def __init__(self, store: Store, rebuild_indexes: bool, on_bytes: OnBytes) -> None:
-        self.findings: list[Finding] = []
+    def __init__(self, store: Store, rebuild_indexes: bool, found: Findings, on_bytes: OnBytes) -> None:
         self.segments: dict[int, Remnant] = {}
         self._store = store
         self._rebuild_indexes = rebuild_indexes
+        self._found = found
         self._on_bytes = on_bytes
 
     def read(self) -> None:
@@ -59,7 +59,7 @@ class Remains:
 
         def on_damage(damage: Damaged) -> None:
             remnant.whole = False
-            self._note(Kind.SEGMENT, damage, "readable blocks are kept, the others become a hole")
+            self._found.add(Kind.SEGMENT, damage, "readable blocks are kept, the others become a hole")
 
         for stored in scan(path, view, number, on_damage):
             remnant.blocks.append(stored)
@@ -90,7 +90,7 @@ class Remains:
                 last_seq=seq,
                 topic=stored.key.topic if stored.key is not None else None,
             )
-            self._note(Kind.MARKS, damage, f"nearest to {nearest}, and taken for that")
+            self._found.add(Kind.MARKS, damage, f"nearest to {nearest}, and taken for that")
 
     def _check_index(self, remnant: Remnant, view: memoryview) -> None:
         """An index is derived from its data, byte for byte."""
@@ -115,23 +115,12 @@ class Remains:
             offset = next((at for at, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), 0)
             what = "differs from its segment" if found else "is missing"
             damage = Damaged(f"{index_path} offset {offset}: the index {what}", file=index_path, offset=offset)
-            self._note(Kind.INDEX, damage, "rebuilt from the segment")
+            self._found.add(Kind.INDEX, damage, "rebuilt from the segment")
 
-    def _note(self, kind: Kind, damage: Damaged, todo: str) -> None:
-        detail = damage.detail
-        self.findings.append(
-            Finding(
-                kind,
-                str(detail.get("file", "")),
-                int(detail.get("offset") or 0),
-                damage.message,
-                todo,
-                detail.get("topic"),
-                None,
-                detail.get("first_seq"),
-                detail.get("last_seq"),
-            )
-        )
+    def keys(self) -> list[SectionKey]:
+        """Whose records there are, as far as sections tell."""
+        sections = [section for remnant in self.segments.values() for section in remnant.sections.values()]
+        return [key for _, key in sections if key is not None]
 
     def usable(self, number: int) -> bool:
         """Whether the segment can be opened as it is."""

@@ -26,7 +26,7 @@ DISK_SYNC_MS = 200
 COLD_AFTER_MS = 2_000
 
 SMALL = Options(
-    segments=SegmentLimits(bytes_max=16 << 10, records_max=40, cold_after_ms=COLD_AFTER_MS),
+    segments=SegmentLimits(bytes_max=64 << 10, records_max=40, cold_after_ms=COLD_AFTER_MS),
     wal=WalSettings(shards=2, file_bytes=8 << 10, disk_sync_ms=DISK_SYNC_MS),
     cold_dir="/cold",
 )
@@ -110,7 +110,8 @@ class Rig:
         self.clock.advance(ms)
         self.driver.engine.tick()
         self.driver.work()
-        self.history.time_passed(self.clock.ticks_ns())
+        if self.driver.engine.checkpoint_possible():
+            self.history.time_passed(self.clock.ticks_ns())
 
     def checkpoint(self) -> None:
         quiet = not self._tickets

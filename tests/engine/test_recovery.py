@@ -1,0 +1,218 @@
+"""Opening a directory after every kind of end, and refusing one that is not whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.rig import frozen
+from tests.engine.rig import SMALL, Rig, records, with_wal
+from topics.core.commands import Append
+from topics.core.dedupe import IdempotencyKey
+from topics.engine.recovery import PROGRESS_EVERY_FACTS, recover
+from topics.errors import Damaged, DirectoryLocked
+from topics.model import Reason
+from topics.testing import CRASH_MODES, CrashMode, FakeDisk, FaultFs, SimClock, SimulatedCrash
+from topics.testing.driver import Driver
+
+
+def busy() -> Rig:
+    """A bit of everything, partly in segments, partly in the WAL."""
+    rig = Rig()
+    rig.configure("odd", durability="fsync", cap_records=50)
+    rig.configure("parts", partitions=3, durability="fsync")
+    for number in range(30):
+        rig.write("odd", {"data": number, "tag": f"t{number % 4}"}, number)
+        rig.write("parts", number, partition=number % 3)
+        if number in (5, 15):
+            rig.checkpoint()
+    rig.delete("odd", match="t1")
+    rig.write("odd", "keyed", key=IdempotencyKey("k"))
+    rig.stage("s", "odd", "staged")
+    rig.write("gone", 1)
+    rig.drop("gone")
+    return rig
+
+
+def everything(rig: Rig) -> object:
+    states = rig.engine.topics()
+    texts = [(rig.text("odd"), [rig.data("parts", at) for at in range(3)])]
+    return frozen([states, texts, sorted(rig.engine.machine.batches.stages)])
+
+
+@pytest.mark.parametrize("end", ["stop", "kill", *CRASH_MODES])
+def test_everything_comes_back_however_it_ended(end: str) -> None:
+    rig = busy()
+    before = everything(rig)
+    crashes: dict[str, CrashMode] = {mode: mode for mode in CRASH_MODES}
+    if end in crashes:
+        rig.crash(crashes[end])
+    else:
+        getattr(rig, end)()
+    assert everything(rig) == before
+    last_stop = {"stop": "clean", "kill": "process died"}.get(end, "power lost")
+    assert rig.engine.report.last_stop == last_stop
+    assert rig.write("odd", "again", key=IdempotencyKey("k")).deduped
+    assert rig.driver.wait(rig.publish("s")) and rig.data("odd")[-1] == "staged"
+
+
+def test_a_second_recovery_finds_the_same() -> None:
+    rig = busy()
+    rig.crash("torn")
+    first = everything(rig), frozen(rig.engine.machine.totals)
+    for end in (rig.crash, rig.kill, rig.kill, rig.stop, rig.stop):
+        end()
+        assert (everything(rig), frozen(rig.engine.machine.totals)) == first
+
+
+@pytest.mark.parametrize("again", ["lost", "torn", "kept"])
+def test_a_recovery_that_dies_is_made_again_with_the_same_outcome(again: CrashMode) -> None:
+    rig = busy()
+    expected = everything(rig)
+    disk = rig.disk.crash("torn")
+    probe = FaultFs(disk.fork())
+    Driver(probe, SimClock(), SMALL)
+    changing = [call.index for call in probe.calls if call.changes]
+    assert len(changing) > 10
+    for index in changing:
+        dying = disk.fork()
+        fs = FaultFs(dying)
+        fs.crash_at(index)
+        with pytest.raises(SimulatedCrash):
+            Driver(fs, SimClock(), SMALL)
+        assert everything(Rig(disk=dying.crash(again))) == expected
+
+
+def test_an_empty_directory_never_ran() -> None:
+    rig = Rig()
+    assert rig.engine.report.last_stop == "never ran"
+    assert (rig.engine.report.facts, rig.engine.report.notes, rig.engine.report.losses) == (0, [], [])
+
+
+def test_facts_of_a_log_that_never_came_to_exist_are_left_out_and_their_ids_not_used_again() -> None:
+    rig = Rig()
+    rig.fs.fail("sync", path="*/wal/0-*")
+    ticket = rig.engine.submit(Append("odd", records(1, 2), config={"durability": "fsync"}))
+    rig.work()
+    assert ticket.error is not None
+    rig.crash()
+    assert rig.engine.report.orphans == 1 and rig.engine.topics() == []
+    rig.write("odd", "new")
+    assert rig.log("odd").log_id == 2 and rig.data("odd") == ["new"]
+    rig.kill()
+    assert rig.data("odd") == ["new"]
+
+
+def test_progress_grows_to_one() -> None:
+    rig = Rig(with_wal(file_bytes=4 << 20))
+    rig.configure("odd", durability="memory")
+    rig.configure("even", durability="memory")
+    for number in range(PROGRESS_EVERY_FACTS * 2):
+        rig.submit("odd" if number % 2 else "even", 1)
+    rig.work()
+    told: list[float] = []
+    engine = recover(rig.disk.kill(), "/data", rig.clock, lambda: 1, rig.options, None, told.append)
+    assert engine.report.facts > 2 * PROGRESS_EVERY_FACTS
+    assert len(told) >= 3 and told == sorted(told) and told[-1] == 1.0 and 0 < told[0] < 1
+
+
+def test_the_number_of_shards_changes_when_everything_is_in_a_snapshot() -> None:
+    rig = busy()
+    before = everything(rig)
+    rig.options = with_wal(SMALL, shards=5)
+    rig.kill()
+    assert rig.engine.wal.shards == 2, "not while the WAL holds something"
+    rig.stop()
+    assert rig.engine.wal.shards == 5 and everything(rig) == before
+    rig.write("odd", 1)
+    rig.options = with_wal(SMALL, shards=1)
+    rig.stop()
+    rig.write("odd", 2)
+    assert rig.engine.wal.shards == 1 and rig.data("odd")[-2:] == [1, 2]
+
+
+def test_a_directory_is_open_once() -> None:
+    rig = Rig()
+    with pytest.raises(DirectoryLocked, match="/data/lock"):
+        Driver(rig.disk, SimClock())
+    rig.write("odd", 1)
+    rig.stop()
+    assert rig.data("odd") == [1]
+
+
+def test_a_recovery_that_fails_lets_go_of_the_directory() -> None:
+    rig = busy()
+    rig.stop()
+    rig.driver.close()
+    (path,) = [path for path in rig.files("segments") if path.endswith(".data")][:1]
+    rig.disk.unlink(path)
+    for _ in range(2):
+        with pytest.raises(Damaged, match="missing"):
+            Driver(rig.disk, SimClock())
+
+
+@pytest.mark.parametrize("left", ["segments", "snapshots"])
+def test_what_is_left_without_its_wal_is_refused(left: str) -> None:
+    rig = busy()
+    rig.driver.close()
+    for path in rig.files():
+        if f"/{left}/" not in path:
+            rig.disk.unlink(path)
+    with pytest.raises(Damaged, match="WAL"):
+        Driver(rig.disk, SimClock())
+
+
+def test_what_a_crash_left_lying_is_swept() -> None:
+    rig = busy()
+    for name in ("000000009999.data", "000000009999.idx", "000000009998.data.tmp"):
+        file = rig.disk.open(f"/data/segments/{name}", "create")
+        file.write_at(0, [b"left by a checkpoint"])
+        file.close()
+    before = everything(rig)
+    rig.kill()
+    assert everything(rig) == before
+    assert rig.holding(b"left by a checkpoint") == []
+    assert sum("removed" in note for note in rig.engine.report.notes) == 3
+
+
+def test_a_torn_tail_is_noted() -> None:
+    rig = Rig()
+    rig.configure("odd", durability="fsync")
+    rig.write("odd", 1)
+    (path,) = (path for path in rig.files("/wal/1-"))
+    rig.submit("odd", "x" * 500)
+    rig.fs.tear(100, path=path)
+    rig.work()
+    rig.kill()
+    assert rig.data("odd") == [1] and any(path in note for note in rig.engine.report.notes)
+
+
+def test_time_does_not_go_back_over_a_restart() -> None:
+    rig = Rig()
+    rig.write("odd", 1)
+    now_ms = rig.engine.now_ms()
+    rig.clock.jump(-3_600_000)
+    rig.kill()
+    assert rig.engine.now_ms() == now_ms
+
+
+def test_a_topic_that_lost_its_tail_tells_each_reader_once() -> None:
+    rig = Rig()
+    rig.configure("odd", durability="disk")
+    rig.write("odd", 1)
+    rig.write("odd", 2)
+    rig.crash("lost")
+    first = rig.write("odd", 3).first_seq
+    rig.checkpoint()
+    rig.crash("lost")
+    for from_seq, told in ((0, 1), (1, 1), (first - 1, 0)):
+        gaps = [gap for gap in rig.gaps("odd", from_seq) if gap.gap_to < first]
+        assert [gap.reason for gap in gaps] == [Reason.RESTART] * told
+
+
+def test_disks_do_not_share_state() -> None:
+    """A fork of a disk is recovered by itself."""
+    rig = busy()
+    fork: FakeDisk = rig.disk.fork()
+    other = Rig(disk=fork.kill())
+    other.write("odd", "other")
+    assert "other" not in rig.data("odd")

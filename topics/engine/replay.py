@@ -1,0 +1,243 @@
+"""Replaying a WAL that may be damaged: every readable fact, on whatever the facts before it left.
+
+What cannot be read is judged when all that can be has been applied, because what comes behind it tells most:
+
+- A log that has records behind the bad bytes shows by their seqs what is missing; it becomes a hole by itself.
+- A log that has none may have had its last records there. If the bytes still tell whose entries they were, it is those
+  logs; if not, every log of the shard. As many seqs as the bytes can have held are never assigned again.
+- If facts of the meta log are among them, logs that nothing has created are those of lost topics.
+"""
+
+from __future__ import annotations
+
+from topics.core.facts import (
+    Appended,
+    BatchDecided,
+    BatchFinished,
+    MetaFact,
+    SeqsSkipped,
+    StageDropped,
+    StageOpened,
+    TopicConfigured,
+    TopicCreated,
+    TopicDropped,
+    parse_log_fact,
+    parse_meta_fact,
+)
+from topics.core.log import Log
+from topics.core.machine import Machine
+from topics.core.registry import META_LOG_ID
+from topics.engine.findings import Findings, Kind
+from topics.engine.losttopics import LostTopics, made_up_name
+from topics.engine.remains import OnBytes
+from topics.engine.suspects import RECORD_BYTES_MIN, Suspect, suspects
+from topics.errors import Damaged
+from topics.model import Reason
+from topics.storage import frame
+from topics.storage.fs import FileSystem
+from topics.storage.walfile import parse_name
+from topics.storage.walrecovery import WalRecovery
+from topics.storage.walscan import Loss
+
+
+class Replay:
+    def __init__(
+        self,
+        fs: FileSystem,
+        recovery: WalRecovery,
+        machine: Machine,
+        positions: dict[int, int],
+        topics: LostTopics,
+        found: Findings,
+        file_bytes: int,
+        trusted: bool,
+    ) -> None:
+        """`trusted`: the snapshot is whole, so that what it does not name does not exist."""
+        self.meta_lost = False
+        self._fs = fs
+        self._recovery = recovery
+        self._machine = machine
+        self._positions = positions
+        self._topics = topics
+        self._found = found
+        self._file_bytes = file_bytes
+        self._trusted = trusted
+        self._appended_after: dict[int, int] = {}
+        """How many losses were known when a log's last readable record came."""
+        self._orphans: dict[int, list[tuple[int, int, bytes]]] = {}
+        """Facts of logs that nothing has created: position, kind and body."""
+
+    def run(self, on_bytes: OnBytes) -> None:
+        done_bytes = 0
+        for log_id, position, kind, body in self._recovery.replay():
+            now_bytes, _ = self._recovery.progress
+            if now_bytes != done_bytes:
+                on_bytes(now_bytes - done_bytes)
+                done_bytes = now_bytes
+            self._take(log_id, position, kind, body)
+        on_bytes(self._recovery.progress[1] - done_bytes)
+        self._judge()
+
+    def lose_all(self) -> None:
+        """There is no WAL at all, although there should be one."""
+        self._lose_meta()
+        self._found.notes.append("the deletes that were in the WAL are lost with it")
+        for log in self._machine.logs.values():
+            _skip(log, self._file_bytes)
+
+    def _take(self, log_id: int, position: int, kind: int, body: memoryview) -> None:
+        if kind == frame.Kind.APPENDED or log_id == META_LOG_ID:
+            self._appended_after[log_id] = len(self._recovery.losses)
+        if log_id == META_LOG_ID:
+            self._apply_meta(parse_meta_fact(body))
+        elif (log := self._machine.logs.get(log_id)) is not None:
+            self._apply(log, kind, body)
+        else:
+            self._orphans.setdefault(log_id, []).append((position, kind, bytes(body)))
+            return
+        self._positions[log_id] = position
+
+    def _apply(self, log: Log, kind: int, body: memoryview | bytes) -> None:
+        """A fact of a log; what a segment holds already is left alone."""
+        if kind != frame.Kind.APPENDED:
+            fact = parse_log_fact(body)
+            if not (isinstance(fact, SeqsSkipped) and fact.gap_to < log.next_seq):
+                log.apply(fact)
+            return
+        appended = Appended.parse(memoryview(body))
+        if appended.records.first_seq >= log.next_seq:
+            log.apply_appended(appended)
+        else:
+            log.remember(appended)
+
+    def _apply_meta(self, fact: MetaFact) -> None:
+        """A fact about topics and batches, as far as what it builds on is there."""
+        machine, batches = self._machine, self._machine.batches
+        match fact:
+            case TopicCreated():
+                existing = machine.topics.get(fact.topic)
+                if existing is not None and existing.epoch == fact.epoch:
+                    existing.config = fact.config
+                    return
+                if existing is not None:
+                    machine.apply_meta(TopicDropped(fact.topic))
+            case TopicConfigured():
+                if machine.topics.get(fact.topic) is None:
+                    self._topics.configured[fact.topic] = fact.config
+                    return
+            case TopicDropped():
+                if machine.topics.get(fact.topic) is None:
+                    self._topics.configured.pop(fact.topic, None)
+                    return
+            case BatchDecided():
+                missing = [stage for stage in fact.stages if stage not in batches.stages]
+                if missing:
+                    self._found.notes.append(f"stages {missing} of a batch of {fact.producer_id} are lost")
+                    fact = BatchDecided(
+                        fact.producer_id, fact.epoch, [s for s in fact.stages if s in batches.stages], fact.decided_ms
+                    )
+            case BatchFinished():
+                if (fact.producer_id, fact.epoch) not in batches.by_producer:
+                    stages: list[str] = []
+                    batches.apply(machine, BatchDecided(fact.producer_id, fact.epoch, stages, fact.finished_ms))
+            case StageOpened() | StageDropped():
+                pass
+        machine.apply_meta(fact)
+
+    # ---- what cannot be read
+
+    def _judge(self) -> None:
+        """Turn losses into findings, and keep every seq from being assigned twice."""
+        losses = self._recovery.losses
+        told = [self._suspects(loss) for loss in losses]
+        for index, (loss, known) in enumerate(zip(losses, told, strict=True)):
+            if not (self._trusted or loss.end or loss.whole_file):
+                continue  # a jump over what the lost snapshot covered
+            damage = Damaged(loss.message, file=loss.file, offset=loss.offset)
+            self._found.add(Kind.WAL, damage, "facts behind it are kept, the seqs it held become a hole")
+            named = {log_id for log_id, _, _ in loss.at_risk}
+            named |= {suspect.log_id for suspect in known} if known is not None else self._in_doubt(index, loss)
+            if META_LOG_ID in named:
+                self._lose_meta()
+        self._adopt_orphans()
+        for index, (loss, known) in enumerate(zip(losses, told, strict=True)):
+            if known is not None:
+                for suspect in known:
+                    self._doubt(loss, suspect, self._appended_after.get(suspect.log_id, 0) > index)
+            elif loss.end or loss.whole_file:
+                self._found.notes.append(f"{loss.file} offset {loss.offset}: deletes may be lost with these bytes")
+                for log_id in self._in_doubt(index, loss) - {META_LOG_ID}:
+                    _skip(self._machine.logs[log_id], loss.end - loss.offset if loss.end else self._file_bytes)
+
+    def _suspects(self, loss: Loss) -> list[Suspect] | None:
+        """The entries that stood in unreadable bytes; None when the bytes do not tell, or not what can be."""
+        if not loss.end:
+            return None
+        mapping = self._fs.map(loss.file)
+        try:
+            found = suspects(mapping.view, loss.offset, loss.end)
+        finally:
+            mapping.release()
+        missing = {
+            (log_id, position)
+            for other in self._recovery.losses
+            for log_id, first, last in other.at_risk
+            for position in range(first, min(last, first + len(found or ())) + 1)
+        }
+        tails = dict(self._recovery.tails)
+        for suspect in found or ():
+            place = (suspect.log_id, suspect.position)
+            if suspect.position == tails.get(suspect.log_id, self._positions.get(suspect.log_id, 0)) + 1:
+                tails[suspect.log_id] = suspect.position
+            elif place not in missing:
+                return None
+        return found
+
+    def _doubt(self, loss: Loss, suspect: Suspect, appended_behind: bool) -> None:
+        """A lost entry whose owner is known; what was appended behind it shows the gap by itself."""
+        log = self._machine.logs.get(suspect.log_id)
+        if log is None:
+            return
+        if not suspect.appended:
+            self._found.notes.append(f"{loss.file} offset {loss.offset}: a delete in topic {log.topic} may be lost")
+        elif not appended_behind:
+            log.add_hole(log.next_seq, log.next_seq + suspect.records_max - 1, Reason.DAMAGE)
+        self._positions[log.log_id] = max(self._positions.get(log.log_id, 0), suspect.position)
+
+    def _in_doubt(self, index: int, loss: Loss) -> set[int]:
+        """Bytes that tell nothing: the logs of the shard that have nothing behind them may have had something there."""
+        parsed = parse_name(loss.file.rpartition("/")[2])
+        if parsed is None or not (loss.end or loss.whole_file):
+            return set()
+        shard, number = parsed
+        shards = self._recovery.shards_on_disk
+        concerned = {log_id for log_id in (META_LOG_ID, *self._machine.logs) if log_id % shards == shard}
+        if loss.whole_file:
+            return concerned - self._recovery.logs_behind(shard, number)
+        return {log_id for log_id in concerned if self._appended_after.get(log_id, 0) <= index}
+
+    def _lose_meta(self) -> None:
+        if not self.meta_lost:
+            self.meta_lost = True
+            self._found.notes.append("a topic that was created, configured or dropped in the lost bytes may be wrong")
+
+    def _adopt_orphans(self) -> None:
+        """Facts of logs that do not exist: of no account in a healthy directory, of lost topics in a damaged one."""
+        machine, orphans = self._machine, self._orphans
+        machine.next_log_id = max([machine.next_log_id, *(log_id + 1 for log_id in orphans)])
+        for log in machine.dropped_logs:
+            orphans.pop(log.log_id, None)
+        if not self.meta_lost and self._trusted:
+            return
+        names = list(self._topics.configured)
+        for log_id in sorted(orphans):
+            name = names[0] if len(names) == len(orphans) == 1 else made_up_name(log_id)
+            log = self._topics.restore(name, log_id)
+            for position, kind, body in orphans[log_id]:
+                self._apply(log, kind, body)
+                self._positions[log_id] = position
+
+
+def _skip(log: Log, lost_bytes: int) -> None:
+    """Pass over as many seqs as so many bytes can have held."""
+    log.add_hole(log.next_seq, log.next_seq + lost_bytes // RECORD_BYTES_MIN, Reason.DAMAGE)
