@@ -12,7 +12,8 @@ _INTRODUCTION = """\
 
 Written by `make bench`; do not edit. In-process, everything on one core: the event loop, the WAL's threads and the
 checkpoints. A bar is what the engine promises itself. The peer is SQLite in WAL mode with the same bodies in the same
-run; a record has about 100 bytes of data. Machines drift by a factor of two, so read ratios before figures.
+run, but for what a row notes; a record has about 100 bytes of data. A rate is the best of three rounds, ours and the
+peer's alike; a pause is the median of three. Machines drift by a factor of two, so read ratios before figures.
 """
 _COMMANDS = """\
 ```sh

@@ -35,6 +35,13 @@ def _peer_rate(directory: Path, count: int, tags: bool, nodes: bool) -> float:
     return count * BATCH / timer.seconds
 
 
+def peer_note(tags: bool, checkpoints: bool) -> str:
+    """Where the peer's work is not the same as ours."""
+    if checkpoints:
+        return "peer: the shorter run, without its checkpoints"
+    return "peer: indexes tags at once, we only at a checkpoint" if tags else ""
+
+
 def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
     figures: list[Figure] = []
     kinds = [("", False, False), (" with tags", True, False), (" with nodes", False, True)]
@@ -50,5 +57,14 @@ def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
                 theirs.append(_peer_rate(place / "peer", sizes.write_batches, tags, nodes))
             bar = BAR if not kind else None
             rate, peer = best(ours), best(theirs)
-            figures.append(Figure(name=name, value=rate, unit=Unit.RECORDS_PER_S, bar=bar, peer=peer))
+            figures.append(
+                Figure(
+                    name=name,
+                    value=rate,
+                    unit=Unit.RECORDS_PER_S,
+                    bar=bar,
+                    peer=peer,
+                    note=peer_note(tags, checkpoints),
+                )
+            )
     return figures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -167,3 +168,23 @@ def test_readers_get_one_tombstone_for_the_range() -> None:
     run(disk, repair=True)
     told = [missed for _, missed in pages(opened(disk), "ledger", 0) if missed is not None]
     assert told == [(1, 4, "damage")]
+
+
+def test_the_cold_directory_is_checked_and_repaired_too() -> None:
+    contents = build(closed=True).contents()
+    cold = {
+        path.replace(f"{DIRECTORY}/segments/000000000001", "/cold/000000000001"): contents[path] for path in contents
+    }
+    options = replace(OPTIONS, cold_dir="/cold")
+    chance = random.Random(7)
+
+    def check(disk: FakeDisk, repair: bool = False) -> FsckReport:
+        return fsck(disk, DIRECTORY, SimClock(START_MS), lambda: chance.getrandbits(64), options, repair)
+
+    assert check(disk_of(cold)).clean
+    damaged = flipped(cold, "/cold/000000000001.data", 300, 0x10)
+    report = check(damaged, repair=True)
+    assert [finding.file for finding in report.findings] == ["/cold/000000000001.data"]
+    assert [copy.rpartition("/")[2] for copy in report.set_aside] == ["cold-000000000001.data"]
+    assert check(damaged).clean
+    assert damaged.list("/cold") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import secrets
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,7 +25,8 @@ from topics.errors import LogStopped, Throttled
 from topics.model import Deleted, Published, Written
 from topics.storage.committer import Post
 from topics.storage.fs import RealFs
-from topics.testing import FaultFs
+from topics.storage.wal import Wal
+from topics.testing import Call, FaultFs
 
 OPTIONS = with_wal(with_limits(checkpoint_ms=3_600_000), shards=2)
 LONG_S = 60.0
@@ -65,6 +67,25 @@ def append(topic: str, *items: object) -> Append:
 
 def data(host: Host, topic: str) -> list[object]:
     return [record.data for record in host.engine.read(topic, limit=1000).records]
+
+
+class Gate:
+    """Holds the calls of other threads that match, until it is opened."""
+
+    def __init__(self, fs: FaultFs, name: str, path: str) -> None:
+        self._open = threading.Event()
+        self.reached = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def hold(call: Call) -> None:
+            if call.name == name and path in call.path and not self._open.is_set():
+                loop.call_soon_threadsafe(self.reached.set)
+                assert self._open.wait(LONG_S)
+
+        fs.on_call = hold
+
+    def open(self) -> None:
+        self._open.set()
 
 
 def test_commands_of_one_turn_are_one_group(tmp_path: Path) -> None:
@@ -196,21 +217,12 @@ def test_writes_go_on_during_a_checkpoint(tmp_path: Path) -> None:
         fs = FaultFs(RealFs())
         async with opened(tmp_path, fs=fs) as host:
             await host.submit(append("odd", "before"))
-            loop = asyncio.get_running_loop()
-            reached, go_on = asyncio.Event(), asyncio.Event()
-
-            def hold(call: object) -> None:
-                if getattr(call, "name", "") == "rename" and "segments" in getattr(call, "path", ""):
-                    loop.call_soon_threadsafe(reached.set)
-                    asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
-
-            fs.on_call = hold
+            gate = Gate(fs, "rename", "segments")
             checkpoint = asyncio.create_task(host.checkpoint())
-            await reached.wait()
+            await gate.reached.wait()
             assert cast(Written, await host.submit(append("odd", "during"))).first_seq == 2
             assert data(host, "odd") == ["before", "during"]
-            fs.on_call = None
-            go_on.set()
+            gate.open()
             await checkpoint
             assert data(host, "odd") == ["before", "during"]
         async with opened(tmp_path) as host:
@@ -347,20 +359,43 @@ def test_a_close_on_a_failed_disk_fails_everything_that_is_on_its_way(tmp_path: 
     run(test)
 
 
-def test_a_close_waits_for_records_that_are_held_back(tmp_path: Path) -> None:
+def test_records_that_are_held_back_are_written_when_there_is_room(tmp_path: Path) -> None:
     async def test() -> None:
-        host = await Host.open(opener(tmp_path, with_wal(OPTIONS, shards=1, queue_bytes_max=3000)))
+        fs = FaultFs(RealFs())
+        host = await Host.open(opener(tmp_path, with_wal(OPTIONS, shards=1, queue_bytes_max=3000), fs))
         await host.submit(Configure("odd", {}))
-        writes = []
-        for _ in range(4):
-            writes.append(asyncio.create_task(host.submit(append("odd", *([1] * 30)))))
-        await asyncio.sleep(0)
+        gate = Gate(fs, "write_at", "wal/0-")
+        first = asyncio.create_task(host.submit(append("odd", *([1] * 30))))
+        await gate.reached.wait()
+        second = asyncio.create_task(host.submit(append("odd", *([1] * 40))))
+        while not cast(Wal, host.engine.wal).metrics(0).submit_full:
+            await asyncio.sleep(0)
+        assert host.engine.turn.unflushed()
+        gate.open()
+        assert [cast(Written, reply).count for reply in await asyncio.gather(first, second)] == [30, 40]
         await host.close()
-        replies = await asyncio.gather(*writes, return_exceptions=True)
-        written = [reply for reply in replies if isinstance(reply, Written)]
-        assert all(isinstance(reply, Written | Throttled) for reply in replies)
+
+    run(test)
+
+
+def test_a_close_lets_a_batch_come_to_its_end(tmp_path: Path) -> None:
+    async def test() -> None:
+        fs = FaultFs(RealFs())
+        host = await Host.open(opener(tmp_path, fs=fs))
+        await host.submit(Configure("odd", {"durability": "fsync"}))
+        await host.submit(Stage("s", "odd", records("staged")))
+        gate = Gate(fs, "sync", "wal/0-")
+        publish = asyncio.create_task(host.submit(Publish(("s",), "p", 1)))
+        await gate.reached.wait()
+        close = asyncio.create_task(host.close())
+        for _ in range(5000):
+            # Turns enough for a close that did not wait to have got to the WAL.
+            await asyncio.sleep(0)
+        gate.open()
+        await close
+        assert isinstance(await publish, Published)
         async with opened(tmp_path) as host:
-            assert len(data(host, "odd")) == 30 * len(written)
+            assert data(host, "odd") == ["staged"] and host.engine.report.last_stop == "clean"
 
     run(test)
 

@@ -60,6 +60,13 @@ def test_a_batch_that_a_failed_shard_stopped_is_refused_again_and_happens_after_
     assert [recovered.engine.read(name).count for name in TOPICS] == [3, 3]
 
 
+def test_asking_for_a_stopped_batch_is_answered_also_when_the_topic_it_waited_for_is_gone() -> None:
+    driver, _ = _half_published()
+    driver.do(Drop("a"))
+    with pytest.raises(LogStopped):
+        driver.do(PUBLISH)
+
+
 def test_nobody_sees_part_of_a_batch_while_a_recovery_finishes_it() -> None:
     _, disk = _half_published()
     engine = recover(disk.kill(), "/data", SimClock(), lambda: 1, SMALL, None)

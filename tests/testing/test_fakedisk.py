@@ -208,3 +208,16 @@ def test_paths_have_one_spelling() -> None:
     disk.open("/data/x/../x/./a", "create").write_at(0, [b"here"])
     assert disk.contents() == {"/data/x/a": b"here"}
     assert disk.list("data/x/") == ["a"]
+
+
+def test_a_fork_goes_its_own_way() -> None:
+    disk = FakeDisk()
+    file = disk.open("/a", "create")
+    file.write_at(0, [b"unsynced"])
+    fork = disk.fork()
+    assert fork.contents() == disk.contents()
+    assert fork.crash("lost").contents() == {}
+    file.write_at(0, [b"goes on"])
+    file.sync()
+    disk.sync_dir("/")
+    assert disk.crash("lost").contents() == {"/a": b"goes ond"}

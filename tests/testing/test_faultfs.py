@@ -315,3 +315,13 @@ def test_a_safe_replacement_is_old_or_new_at_every_crash_point(mode: CrashMode) 
 @pytest.mark.parametrize("mode", ["lost", "torn", "zeroed", "reordered"])
 def test_the_same_search_finds_out_a_missing_sync(mode: CrashMode) -> None:
     assert not found_at_every_crash_point(mode, lying=True) <= {b"old", b"new"}
+
+
+def test_an_observer_is_told_of_every_call_before_it_is_made() -> None:
+    disk = FakeDisk()
+    fs = FaultFs(disk)
+    seen: list[tuple[str, bool]] = []
+    fs.on_call = lambda call: seen.append((call.name, disk.exists("/a")))
+    fs.open("/a", "create").close()
+    fs.unlink("/a")
+    assert seen == [("open", False), ("close", True), ("unlink", True)]

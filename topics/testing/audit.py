@@ -98,11 +98,11 @@ def _audit_line(
         return
     links = list(line.links(history.stages))
     batch = _batch_for(history, line)
-    last_acked = max(at for at, (_, acked) in enumerate(links) if acked)
-    if not power_lost or (seen.config.durability is Durability.FSYNC):
-        links = [(link, acked) for at, (link, acked) in enumerate(links) if at >= last_acked]
-    first = line.promised + last_acked if len(links) < len(list(line.links(history.stages))) else line.promised
+    first = line.promised
     lossy = power_lost and seen.config.durability is not Durability.FSYNC
+    if not lossy:
+        acked = max(at for at, (_, acked) in enumerate(links) if acked)
+        links, first = links[acked:], first + acked
     for at in reversed(range(len(links))):
         link = links[at][0]
         later = [one for one, _ in links[at + 1 :]] if lossy else []
@@ -174,10 +174,9 @@ def _audit_numbers(history: History, line: Line, seen: Seen, link: Seen, power_l
     assert seen.earliest_seq >= link.earliest_seq, f"{line.name}: earliest seq went back to {seen.earliest_seq}"
     gap = set(range(link.head_seq + 1, seen.head_seq + 1))
     expected = {seq for seq in link.told | gap if seq >= seen.evict_floor}
-    told = {seq for seq in seen.told if seq >= max(seen.evict_floor, seen.earliest_seq if not expected else 0)}
     assert expected <= seen.told, f"{line.name}: a reader is not told of {_ranges(expected - seen.told)}"
     if seen.evict_floor == link.evict_floor:
-        extra = {seq for seq in told - expected if seq > seen.earliest_seq}
+        extra = {seq for seq in seen.told - expected if seq > seen.earliest_seq}
         assert not extra, f"{line.name}: told as lost, and were not: {_ranges(extra)}"
 
 
