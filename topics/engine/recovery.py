@@ -79,7 +79,10 @@ class _Recovery:
 
     def run(self, post: Post | None) -> Engine:
         self._load_snapshot()
-        recovery = self._replay()
+        try:
+            recovery = self._replay()
+        except Damaged as damage:
+            raise self._naming_seqs(damage) from damage
         # A mark may have reached a segment and its snapshot not: then the counts are those of the marks.
         for log in self._machine.logs.values():
             log.recount()
@@ -174,6 +177,23 @@ class _Recovery:
         self._report.notes += [f"{torn}" for torn in recovery.torn]
         self._on_progress(1.0)
         return recovery
+
+    def _naming_seqs(self, damage: Damaged) -> Damaged:
+        """The WAL knows logs and positions; people know topics and seqs. Says what to do next as well."""
+        positions = {log_id: last - first + 1 for log_id, first, last in damage.detail.get("at_risk", ())}
+        risks = [
+            {"topic": log.topic, "partition": log.partition, "from_seq": log.next_seq, "facts": positions[log_id]}
+            for log_id, log in self._machine.logs.items()
+            if log_id in positions
+        ]
+        told = ", ".join(f"{r['topic']}/{r['partition']} from seq {r['from_seq']} on ({r['facts']} facts)" for r in risks)
+        if META_LOG_ID in positions:
+            told = ", ".join(part for part in (told, "which topics there are") if part)
+        message = (
+            f"{damage.message}. At risk: {told or 'what was written last'}. "
+            f"`topics fsck {self._store.directory}` says more, `--repair` keeps everything readable"
+        )
+        return Damaged(message, **{**damage.detail, "seqs_at_risk": risks})
 
     def _forget_published(self) -> None:
         """The meta log is replayed before most others, so a batch may have been finished before its parts came."""

@@ -15,5 +15,3 @@ class RecoveryReport:
     """Facts of logs that never came to exist: their creation was not acked and not kept."""
     notes: list[str] = field(default_factory=list)
     """What was mended or cleaned up, in words: torn tails, rebuilt indexes, swept files."""
-    losses: list[str] = field(default_factory=list)
-    """What is lost for good, with file, offset and seqs."""
