@@ -41,7 +41,7 @@ class Discard(StrEnum):
     REJECT = "reject"
 
 
-class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
+class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The config object, resolved: every field has its value. `core/config.py` makes and changes it.
 
     It is stored as a map by field name. A new field needs a default that means "as before"; a field is never renamed

@@ -80,7 +80,7 @@ class Log:
     """Records up to here are in stored facts; what an ephemeral topic got since is in memory only."""
     granted_ceiling: int = 0
     """The highest seq that any fact allowed to be acked before the next sync."""
-    dedupe: Dedupe = field(default_factory=Dedupe)
+    _dedupe: Dedupe | None = None
     published: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Stages whose records are in this log while their batch is not finished: stage log -> first seq, count."""
     released: list[Run] = field(default_factory=list)
@@ -100,6 +100,17 @@ class Log:
     @property
     def head_seq(self) -> int:
         return self.next_seq - 1
+
+    @property
+    def dedupe(self) -> Dedupe:
+        """What was written with a key; made when a key first comes, since most logs never see one."""
+        if self._dedupe is None:
+            self._dedupe = Dedupe()
+        return self._dedupe
+
+    @property
+    def remembers(self) -> bool:
+        return self._dedupe is not None
 
     def parts(self) -> list[Run]:
         """All runs in order, the tail last."""

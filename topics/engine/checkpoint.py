@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from topics.core.dedupe import chunk_is_dead
 from topics.core.log import Log
 from topics.core.machine import Machine
@@ -43,7 +45,11 @@ class _Chunks:
     next_number: int = 1
 
 
+_NO_CHUNKS = _Chunks()
+
 CHUNK_HEAD_BYTES = 16
+TOPICS_SLICE = 256
+"""Topics captured before the loop gets a turn."""
 
 
 class Checkpointer:
@@ -80,6 +86,10 @@ class Checkpointer:
                 self._capture_log(job, log, now_ms)
                 yield job
         self._capture_gone(job)
+        while len(self._machine.changed) > TOPICS_SLICE:
+            # One that changes again before the last slice is captured again: the last one is of one moment.
+            self._capture_topics(job, {self._machine.changed.pop() for _ in range(TOPICS_SLICE)})
+            yield job
         self._capture_meta(job, now_ms)
         job.unneeded = self._store.take_unneeded()
         job.relocate = self._cold_segments(job, now_ms)
@@ -126,9 +136,10 @@ class Checkpointer:
         return logged[-1].last_seq if logged else 0
 
     def _image(self, log: Log, stored_upto: int, now_ms: int, job: Job) -> LogImage:
-        chunks = self._chunks.setdefault(log.log_id, _Chunks())
-        fresh = log.dedupe.take_chunk()
+        chunks = self._chunks.get(log.log_id, _NO_CHUNKS)
+        fresh = log.dedupe.take_chunk() if log.remembers else None
         if fresh is not None and stored_upto == log.head_seq:
+            chunks = self._chunks.setdefault(log.log_id, _Chunks())
             chunks.heads[chunks.next_number] = fresh[:CHUNK_HEAD_BYTES]
             chunks.unstored[chunks.next_number] = fresh
             chunks.next_number += 1
@@ -140,7 +151,7 @@ class Checkpointer:
             job.removes.add(images.chunk_key(log.log_id, number))
         for number, chunk in chunks.unstored.items():
             job.puts[images.chunk_key(log.log_id, number)] = chunk
-        return images.log_image(log, self._positions.get(log.log_id, 0), stored_upto, list(chunks.heads))
+        return images.log_image(log, self._positions.get(log.log_id, 0), stored_upto, tuple(chunks.heads))
 
     def _release(self, log: Log) -> None:
         released, log.released = log.released, []
@@ -160,13 +171,17 @@ class Checkpointer:
             self._forgotten.append(log.log_id)
         job.forgotten = list(self._forgotten)
 
+    def _capture_topics(self, job: Job, names: set[str]) -> None:
+        job.changed_topics |= names
+        for name in names:
+            topic = self._machine.topics.get(name)
+            _put(job, images.topic_key(name), images.topic_image(topic) if topic is not None else None)
+
     def _capture_meta(self, job: Job, now_ms: int) -> None:
         machine = self._machine
         position = self._positions.get(META_LOG_ID, 0)
-        job.changed_topics, machine.changed = machine.changed, set()
-        for name in job.changed_topics:
-            topic = machine.topics.get(name)
-            _put(job, images.topic_key(name), images.topic_image(topic) if topic is not None else None)
+        changed, machine.changed = machine.changed, set()
+        self._capture_topics(job, changed)
         batches = machine.batches
         job.changed_stages, batches.changed_stages = batches.changed_stages, set()
         for stage_id in job.changed_stages:
@@ -281,11 +296,14 @@ class Checkpointer:
 
     def restore_chunks(self, log_id: int, heads: dict[int, bytes]) -> None:
         """At recovery: the chunks a log has in the snapshot."""
-        self._chunks[log_id] = _Chunks(dict(heads), {}, max(heads, default=0) + 1)
+        if heads:
+            self._chunks[log_id] = _Chunks(dict(heads), {}, max(heads) + 1)
 
 
-def _put(job: Job, key: bytes, image: object | None) -> None:
+def _put(job: Job, key: bytes, image: msgspec.Struct | None) -> None:
+    job.images.pop(key, None)
+    job.removes.discard(key)
     if image is None:
         job.removes.add(key)
     else:
-        job.puts[key] = images.encode(image)
+        job.images[key] = image

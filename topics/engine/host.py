@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import gc
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import msgspec
 
@@ -192,6 +194,10 @@ class Host:
             await self._checkpoint(None)
 
     async def _checkpoint(self, erase: set[int] | None) -> None:
+        with _without_collections():
+            await self._run_checkpoint(erase)
+
+    async def _run_checkpoint(self, erase: set[int] | None) -> None:
         engine = self.engine
         capture = engine.begin_checkpoint(erase)
         job = next(capture)
@@ -231,6 +237,21 @@ class Host:
         finally:
             self._worker.shutdown()
             await self._loop.run_in_executor(None, self.engine.close)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """A checkpoint makes many objects for many logs at once, none of them garbage before it ends.
+
+    Looking for garbage among them would stop the loop for longer than all its slices take.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _finisher(future: asyncio.Future[None]) -> Callable[[Exception | None], None]:

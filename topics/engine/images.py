@@ -7,8 +7,9 @@
     s/<stage>    an open stage
     b/<epoch>/<producer>   a batch that is being published, or the answer of one that was
 
-An image names the position of its log that it covers; recovery replays what comes after. To change an image: only
-add fields with a default at the end.
+An image names the position of its log that it covers; recovery replays what comes after. Images hold no cycles and
+there may be many, so the garbage collector does not look at them. To change an image: only add fields with a default
+at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from topics.model import Published, Reason, TopicConfig
 META_KEY = b"m"
 
 
-class MetaImage(msgspec.Struct, frozen=True):
+class MetaImage(msgspec.Struct, frozen=True, gc=False):
     position: int
     next_log_id: int
     next_epoch: int
@@ -32,7 +33,7 @@ class MetaImage(msgspec.Struct, frozen=True):
     """The time as this process last saw it; a later one never goes below."""
 
 
-class TopicImage(msgspec.Struct, frozen=True):
+class TopicImage(msgspec.Struct, frozen=True, gc=False):
     name: str
     epoch: int
     first_log_id: int
@@ -40,7 +41,7 @@ class TopicImage(msgspec.Struct, frozen=True):
     config: TopicConfig
 
 
-class RunImage(msgspec.Struct, frozen=True, array_like=True):
+class RunImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     segment: int
     section: int
     live_count: int
@@ -49,31 +50,31 @@ class RunImage(msgspec.Struct, frozen=True, array_like=True):
     last_seq: int
 
 
-class HoleImage(msgspec.Struct, frozen=True, array_like=True):
+class HoleImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     gap_from: int
     gap_to: int
     reason: Reason
 
 
-class LogImage(msgspec.Struct, frozen=True):
+class LogImage(msgspec.Struct, frozen=True, gc=False):
     position: int
     next_seq: int
     low: int
     evict_floor: int
     lost: dict[Reason, int]
-    holes: list[HoleImage]
+    holes: tuple[HoleImage, ...]
     last_ts: int
     last_write_ts: int | None
     granted_ceiling: int
-    runs: list[RunImage]
+    runs: tuple[RunImage, ...]
     published: dict[int, tuple[int, int]]
     stored_upto: int
     """Seqs above this were in memory only (an ephemeral log)."""
-    chunks: list[int]
+    chunks: tuple[int, ...]
     """Numbers of the dedupe chunks that count."""
 
 
-class StageImage(msgspec.Struct, frozen=True):
+class StageImage(msgspec.Struct, frozen=True, gc=False):
     stage: str
     log_id: int
     topic: str
@@ -82,7 +83,7 @@ class StageImage(msgspec.Struct, frozen=True):
     decided: bool
 
 
-class BatchImage(msgspec.Struct, frozen=True):
+class BatchImage(msgspec.Struct, frozen=True, gc=False):
     producer_id: str
     epoch: int
     stages: list[str]
@@ -114,7 +115,7 @@ def topic_image(topic: Topic) -> TopicImage:
     return TopicImage(topic.name, topic.epoch, topic.first_log_id, topic.created_ms, topic.config)
 
 
-def log_image(log: Log, position: int, stored_upto: int, chunks: list[int]) -> LogImage:
+def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]) -> LogImage:
     """The image without its runs, which get their places later."""
     return LogImage(
         position,
@@ -122,18 +123,18 @@ def log_image(log: Log, position: int, stored_upto: int, chunks: list[int]) -> L
         log.low,
         log.evict_floor,
         dict(log.lost),
-        [HoleImage(hole.gap_from, hole.gap_to, hole.reason) for hole in log.holes],
+        tuple(HoleImage(hole.gap_from, hole.gap_to, hole.reason) for hole in log.holes),
         log.last_ts,
         log.last_write_ts,
         log.granted_ceiling,
-        [],
+        (),
         dict(log.published),
         stored_upto,
         chunks,
     )
 
 
-def with_runs(image: LogImage, runs: list[RunImage]) -> LogImage:
+def with_runs(image: LogImage, runs: tuple[RunImage, ...]) -> LogImage:
     return msgspec.structs.replace(image, runs=runs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from topics.core.block import Block
@@ -66,9 +67,9 @@ class LogCapture:
     flush: list[Part]
     merge: list[Part]
 
-    def runs(self) -> list[RunImage]:
+    def runs(self) -> tuple[RunImage, ...]:
         new = [(part.first_seq, part.image()) for part in (*self.flush, *self.merge)]
-        return [run for _, run in sorted([*self.kept, *new], key=lambda item: item[0])]
+        return tuple(run for _, run in sorted([*self.kept, *new], key=lambda item: item[0]))
 
 
 @dataclass(slots=True)
@@ -79,6 +80,8 @@ class Job:
     whole: bool = False
     """The job holds all there is, and its snapshot builds on no other."""
     logs: list[LogCapture] = field(default_factory=list)
+    images: dict[bytes, msgspec.Struct] = field(default_factory=dict)
+    """What the snapshot gets, not encoded yet."""
     puts: dict[bytes, bytes] = field(default_factory=dict)
     removes: set[bytes] = field(default_factory=set)
     marks: list[PendingMarks] = field(default_factory=list)

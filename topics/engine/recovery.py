@@ -186,7 +186,9 @@ class _Recovery:
             for log_id, log in self._machine.logs.items()
             if log_id in positions
         ]
-        told = ", ".join(f"{r['topic']}/{r['partition']} from seq {r['from_seq']} on ({r['facts']} facts)" for r in risks)
+        told = ", ".join(
+            f"{r['topic']}/{r['partition']} from seq {r['from_seq']} on ({r['facts']} facts)" for r in risks
+        )
         if META_LOG_ID in positions:
             told = ", ".join(part for part in (told, "which topics there are") if part)
         message = (

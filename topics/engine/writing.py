@@ -30,8 +30,8 @@ def write(store: Store, limits: SegmentLimits, job: Job) -> None:
         if capture.log.log_id in gone:
             continue  # dropped while other logs were captured
         # The image gets its runs only now that they have places.
-        image = images.with_runs(capture.image, capture.runs())
-        job.puts[images.log_key(capture.log.log_id)] = images.encode(image)
+        job.images[images.log_key(capture.log.log_id)] = images.with_runs(capture.image, capture.runs())
+    job.puts |= {key: images.encode(image) for key, image in job.images.items()}
     job.removes -= job.puts.keys()
     snapshots = store.snapshots
     job.snapshot_no = snapshots.reset(job.puts) if job.whole else snapshots.write(job.puts, job.removes)

@@ -44,12 +44,19 @@ class MapCache:
         """The mapping of a file, made if there is none, and now the most recently used."""
         mapped = self._mapped.get(name)
         if mapped is None:
-            mapped = self._mapped[name] = Mapped(self._fs.map(find(name)))
+            mapped = self._mapped[name] = Mapped(self._map(name, find))
             self.used_bytes += mapped.cost_bytes
             self._shrink()
         else:
             self._mapped.move_to_end(name)
         return mapped
+
+    def _map(self, name: str, find: Finder) -> Mapping:
+        try:
+            return self._fs.map(find(name))
+        except FileNotFoundError:
+            # It may have moved to another directory between being found and being mapped.
+            return self._fs.map(find(name))
 
     def keep(self, mapped: Mapped, block_no: int, block: Block) -> None:
         """Keep a verified block with the mapping just used."""
