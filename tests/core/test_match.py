@@ -57,6 +57,11 @@ def test_no_tag_matches_nothing() -> None:
     assert not Match(b"", prefix=False).matches(b"")
 
 
+def test_a_prefix_is_at_the_beginning() -> None:
+    prefix = Match(b"a:", prefix=True)
+    assert [prefix.matches(tag) for tag in (b"a:", b"a:1", b"a", b"ba:1")] == [True, True, False, False]
+
+
 def test_a_predicate_over_an_index() -> None:
     index = {b"a": [0, 4], b"a:1": [2], b"b": [1]}
     assert Match(b"a", prefix=False).positions(index) == [0, 4]

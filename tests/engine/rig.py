@@ -173,3 +173,26 @@ class Rig:
 def records(*items: object) -> Records:
     """Each item is a whole draft, or the data of one."""
     return Records.of([item if isinstance(item, dict) and "data" in item else {"data": item} for item in items])
+
+
+def tagged(*numbers: int) -> list[dict[str, object]]:
+    """Records that use every column."""
+    return [
+        {"data": {"n": number}, "tag": f"tag:{number % 3}", "node": f"node{number % 2}", "meta": {"m": str(number)}}
+        for number in numbers
+    ]
+
+
+def fill(rig: Rig, topic: str = "odd", count: int = 20) -> None:
+    for first in range(0, count, 5):
+        rig.write(topic, *tagged(*range(first, first + 5)))
+
+
+def trickle(checkpoints: int, topics: int = 4) -> Rig:
+    """A little of everything before each checkpoint."""
+    rig = Rig()
+    for number in range(checkpoints):
+        for topic in range(topics):
+            rig.write(f"t{topic}", *tagged(number, number + 1))
+        rig.checkpoint()
+    return rig

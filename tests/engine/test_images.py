@@ -27,10 +27,10 @@ def sample_log() -> Log:
 
 def test_a_log_comes_back_as_it_was() -> None:
     log = sample_log()
-    runs = [RunImage(1, 0, 10, 100, 40, 49), RunImage(2, 3, 39, 390, 61, 99)]
-    image = images.with_runs(images.log_image(log, 12, 99, [1, 4]), runs)
+    runs = (RunImage(1, 0, 10, 100, 40, 49), RunImage(2, 3, 39, 390, 61, 99))
+    image = images.with_runs(images.log_image(log, 12, 99, (1, 4)), runs)
     found = images.decode_log(images.encode(image))
-    assert found == image and found.runs == runs and (found.position, found.chunks) == (12, [1, 4])
+    assert found == image and found.runs == runs and (found.position, found.chunks) == (12, (1, 4))
     restored = Log(7, "t", 2, 3)
     images.restore_log(restored, found)
     assert frozen(restored) == frozen(log)

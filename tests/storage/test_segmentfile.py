@@ -71,8 +71,7 @@ def read_all_or_damaged(disk: FakeDisk, sections: dict[int, list[Row]]) -> None:
         try:
             assert live_rows(segment.run(section_no)) == rows
         except Damaged as damage:
-            assert damage.detail["first_seq"] == rows[0].seq
-            assert damage.detail["last_seq"] == rows[-1].seq
+            assert rows[0].seq <= damage.detail["first_seq"] <= damage.detail["last_seq"] <= rows[-1].seq
 
 
 def test_a_salvaging_scan_goes_on_behind_the_damage_and_says_what_is_lost() -> None:
