@@ -118,7 +118,7 @@ class Machine:
             return self._append_creating(command, now_ms)
         log = self.log(topic, command.partition)
         log.observe(topic.config, now_ms)
-        if command.dedupe_key is not None:
+        if command.dedupe_key is not None and log.remembers:
             hit = log.dedupe.lookup(command.dedupe_key, now_ms, topic.config.idempotency_window_ms)
             if hit is not None:
                 last_seq = hit.first_seq + hit.count - 1
