@@ -347,6 +347,12 @@ REFUSALS: dict[str, tuple[Callable[[Rig], object], type[TopicsError], str, dict[
         'the batch is larger than all that topic "full" may hold',
         {"topic": "full"},
     ),
+    "publish, larger than the cap together": (
+        lambda rig: rig.decide("f1", "f2", "large"),
+        RecordTooLarge,
+        'the batch is larger than all that topic "full" may hold',
+        {"topic": "full"},
+    ),
     "publish, larger than the cap": (
         lambda rig: rig.decide("large"),
         RecordTooLarge,

@@ -264,20 +264,21 @@ def _check_publish(command: Publish) -> None:
 
 def _check_room(machine: Machine, stages: list[OpenStage], now_ms: int) -> None:
     """A topic that refuses when full refuses the whole batch before anything is decided."""
-    wanted: dict[int, tuple[int, int]] = {}
+    wanted: dict[tuple[str, int], tuple[int, int]] = {}
     for part in stages:
-        topic = machine.topic(part.topic)
-        log = machine.log(topic, part.partition)
+        count, size = wanted.get((part.topic, part.partition), (0, 0))
+        wanted[(part.topic, part.partition)] = (count + part.log.count, size + part.log.bytes)
+    for (name, partition), (count, size) in wanted.items():
+        topic = machine.topic(name)
+        log = machine.log(topic, partition)
         log.observe(topic.config, now_ms)
-        count, size = wanted.get(log.log_id, (0, 0))
-        count, size = wanted[log.log_id] = (count + part.log.count, size + part.log.bytes)
         config = topic.config
         if config.discard is not Discard.REJECT:
             continue
         if 0 < config.cap_records < count or 0 < config.cap_bytes < size:
-            raise RecordTooLarge(f'the batch is larger than all that topic "{topic.name}" may hold', topic=topic.name)
+            raise RecordTooLarge(f'the batch is larger than all that topic "{name}" may hold', topic=name)
         if 0 < config.cap_records < log.count + count or 0 < config.cap_bytes < log.bytes + size:
-            raise TopicFull(f'topic "{topic.name}" is full; delete records, or raise its cap', topic=topic.name)
+            raise TopicFull(f'topic "{name}" is full; delete records, or raise its cap', topic=name)
 
 
 def append_stages(machine: Machine, batch: Batch, now_ms: int) -> tuple[list[StoredFact], list[tuple[Log, int]]]:
