@@ -95,7 +95,10 @@ def test_everything_wrong_with_an_environment_is_said_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("setting", [s for s in TABLE if isinstance(s.default, int)], ids=lambda s: s.key)
+NUMBERS = [setting for setting in TABLE if isinstance(setting.default, int) and setting.about.unit is not Unit.FLAG]
+
+
+@pytest.mark.parametrize("setting", NUMBERS, ids=lambda s: s.key)
 def test_bounds_hold_however_a_value_arrives(setting: Setting) -> None:
     about = setting.about
     assert load({setting.variable: str(about.minimum)}) == build({setting.key: about.minimum})
@@ -111,6 +114,37 @@ def test_bounds_hold_however_a_value_arrives(setting: Setting) -> None:
 def test_a_value_of_another_type_is_refused(key: str, value: str | int | None) -> None:
     with pytest.raises(InvalidSetting, match=f"TOPICS_{key.upper()}="):
         build({key: value})
+
+
+def test_a_flag_goes_before_a_variable_and_a_variable_before_the_file() -> None:
+    file: dict[str, object] = {"port": 1, "host": "a", "data_dir": "f", "hot_bytes": "1GiB", "access_log": True}
+    settings = load({"TOPICS_PORT": "2", "TOPICS_HOST": "b"}, {"port": "3"}, file)
+    assert (settings.port, settings.host, settings.data_dir, settings.access_log) == (3, "b", "f", True)
+    assert settings.hot_bytes == 1 << 30
+
+
+def test_what_is_wrong_is_said_under_the_name_it_came_by() -> None:
+    file: dict[str, object] = {"wal_shards": 65, "prot": 1, "host": ["a"]}
+    with pytest.raises(InvalidSetting) as refused:
+        load({"TOPICS_ACCESS_LOG": "maybe"}, {"port": "many"}, file)
+    assert refused.value.message.splitlines() == [
+        "prot is not a setting; did you mean TOPICS_PORT?",
+        "host=['a']: expected a text",
+        "--port=many: expected a whole number, from 0 to 65535",
+        "TOPICS_ACCESS_LOG=maybe: expected true or false",
+        "wal_shards=65: expected a whole number, from 1 to 64",
+    ]
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("On", True), ("no", False), ("0", False)])
+def test_true_and_false_have_several_spellings(text: str, value: bool) -> None:
+    assert load({"TOPICS_ACCESS_LOG": text}).access_log is value
+
+
+def test_a_choice_is_one_of_the_named() -> None:
+    assert load({"TOPICS_LOG_FORMAT": "json"}).log_format == "json"
+    with pytest.raises(InvalidSetting, match="TOPICS_LOG_FORMAT=xml: expected one of auto, json, pretty"):
+        load({"TOPICS_LOG_FORMAT": "xml"})
 
 
 def test_an_unknown_key_is_refused_with_a_hint() -> None:

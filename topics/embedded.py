@@ -28,7 +28,7 @@ from topics.core.records import RecordLimits, Records
 from topics.engine.engine import Engine, EngineLimits
 from topics.engine.host import Host
 from topics.engine.job import SegmentLimits
-from topics.engine.recovery import Options, recover
+from topics.engine.recovery import Options, Progress, recover
 from topics.errors import BatchTooLarge, InvalidRequest, NotReady, ShuttingDown
 from topics.limits import WAIT_MS_MAX
 from topics.model import (
@@ -108,13 +108,19 @@ def record_limits(settings: Settings) -> RecordLimits:
     )
 
 
-def opener(settings: Settings) -> Callable[[Post], Engine]:
-    """Opens the engine on the real disk under the real clock."""
+def opener(settings: Settings, on_progress: Progress = lambda done: None) -> Callable[[Post], Engine]:
+    """Opens the engine on the real disk under the real clock; says on its thread how far the recovery is."""
     clock = SystemClock()
 
     def open_engine(post: Post) -> Engine:
         return recover(
-            RealFs(clock), settings.data_dir, clock, lambda: secrets.randbits(SALT_BITS), options(settings), post
+            RealFs(clock),
+            settings.data_dir,
+            clock,
+            lambda: secrets.randbits(SALT_BITS),
+            options(settings),
+            post,
+            on_progress,
         )
 
     return open_engine

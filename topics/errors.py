@@ -5,16 +5,25 @@ TopicsError
 │   ├── BatchTooLarge           400  batch_too_large
 │   ├── RecordTooLarge          400  record_too_large
 │   └── InvalidSetting          400  invalid_setting
-├── NotFound
+├── Unauthorized                401  unauthorized
+├── Forbidden                   403  forbidden
+├── NotFound                    404  not_found
 │   ├── TopicNotFound           404  topic_not_found
 │   └── StageNotFound           404  stage_not_found
+├── MethodNotAllowed            405  method_not_allowed
+├── NotAcceptable               406  not_acceptable
+├── RequestTimeout              408  request_timeout
 ├── Conflict
 │   ├── TopicExistsIncompatible 409  topic_exists_incompatible
 │   ├── TopicNotEmpty           409  topic_not_empty
 │   ├── ProducerFenced          409  producer_fenced
 │   └── StageConflict           409  stage_conflict
+├── PayloadTooLarge             413  payload_too_large
+├── UnsupportedMediaType        415  unsupported_media_type
+├── ExpectationFailed           417  expectation_failed
 ├── TopicFull                   422  topic_full
 ├── Throttled                   429  throttled
+├── HeadersTooLarge             431  headers_too_large
 ├── Internal                    500  internal
 │   └── Damaged                 500  damaged
 └── Unavailable
@@ -63,6 +72,22 @@ class InvalidSetting(InvalidRequest):
     code = "invalid_setting"
 
 
+class Unauthorized(TopicsError):
+    """No key, or none that is known."""
+
+    code = "unauthorized"
+    http_status = 401
+    grpc_code = "UNAUTHENTICATED"
+
+
+class Forbidden(TopicsError):
+    """A known key that lacks the scope, or may not touch the name."""
+
+    code = "forbidden"
+    http_status = 403
+    grpc_code = "PERMISSION_DENIED"
+
+
 class NotFound(TopicsError):
     code = "not_found"
     http_status = 404
@@ -75,6 +100,28 @@ class TopicNotFound(NotFound):
 
 class StageNotFound(NotFound):
     code = "stage_not_found"
+
+
+class MethodNotAllowed(TopicsError):
+    """The path is there, the method is not; `detail.allow` names those that are."""
+
+    code = "method_not_allowed"
+    http_status = 405
+    grpc_code = "UNIMPLEMENTED"
+
+
+class NotAcceptable(TopicsError):
+    code = "not_acceptable"
+    http_status = 406
+    grpc_code = "INVALID_ARGUMENT"
+
+
+class RequestTimeout(TopicsError):
+    """The client began a request and did not finish it in time."""
+
+    code = "request_timeout"
+    http_status = 408
+    grpc_code = "DEADLINE_EXCEEDED"
 
 
 class Conflict(TopicsError):
@@ -104,6 +151,24 @@ class StageConflict(Conflict):
     grpc_code = "ABORTED"
 
 
+class PayloadTooLarge(TopicsError):
+    code = "payload_too_large"
+    http_status = 413
+    grpc_code = "RESOURCE_EXHAUSTED"
+
+
+class UnsupportedMediaType(TopicsError):
+    code = "unsupported_media_type"
+    http_status = 415
+    grpc_code = "INVALID_ARGUMENT"
+
+
+class ExpectationFailed(TopicsError):
+    code = "expectation_failed"
+    http_status = 417
+    grpc_code = "INVALID_ARGUMENT"
+
+
 class TopicFull(TopicsError):
     code = "topic_full"
     http_status = 422
@@ -115,6 +180,12 @@ class Throttled(TopicsError):
 
     code = "throttled"
     http_status = 429
+    grpc_code = "RESOURCE_EXHAUSTED"
+
+
+class HeadersTooLarge(TopicsError):
+    code = "headers_too_large"
+    http_status = 431
     grpc_code = "RESOURCE_EXHAUSTED"
 
 

@@ -1,7 +1,9 @@
 """Every `TOPICS_*` setting: its default, its unit, its bounds and its doc line, once.
 
-`Settings` is the table. A field `wal_shards` is the variable `TOPICS_WAL_SHARDS`; `docs/SETTINGS.md` is generated
-from it, and `topics settings` shows it with the values in effect. What is not configurable is in `topics.limits`.
+`Settings` is the table. A field `wal_shards` is the variable `TOPICS_WAL_SHARDS`, the flag `--wal-shards` of `topics
+serve` and the key `wal_shards` of its TOML file; a flag goes before a variable, a variable before the file. The help
+of `topics serve` and `docs/SETTINGS.md` are generated from it, and `topics settings` shows it with the values in
+effect. What is not configurable is in `topics.limits`.
 
 To add a setting, add a field with its `About`, then run `make docs`.
 """
@@ -9,7 +11,7 @@ To add a setting, add a field with its `About`, then run `make docs`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from enum import Enum
@@ -20,10 +22,12 @@ from typing import Annotated, get_type_hints
 from topics import limits
 from topics.errors import InvalidSetting
 from topics.limits import DAY_MS, GIB, HOUR_MS, KIB, MIB, SECOND_MS
+from topics.secret import HIDDEN, Secret
 
 PREFIX = "TOPICS_"
+LOG_FORMATS = ("auto", "json", "pretty")
 
-Value = str | int | None
+Value = str | int | Secret | None
 
 TIB = 1024 * GIB
 MINUTE_MS = 60 * SECOND_MS
@@ -37,6 +41,8 @@ class Unit(Enum):
     COUNT = "count"
     BYTES = "bytes"
     MS = "ms"
+    FLAG = "flag"
+    SECRET = "secret"
 
 
 _SCALES: dict[Unit, dict[str, int]] = {
@@ -49,6 +55,7 @@ _NOUNS = {
     Unit.BYTES: "a size like 64MiB or 1.5GiB (B, KiB, MiB, GiB, TiB; a bare number is bytes)",
     Unit.MS: "a duration like 200ms or 1h (ms, s, min, h, d; a bare number is milliseconds)",
 }
+_FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _NUMBER = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
 
 
@@ -60,6 +67,8 @@ class About:
     doc: str
     minimum: int = 0
     maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    """The texts that are allowed; empty is any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +78,35 @@ class Settings:
     data_dir: Annotated[str, About(Unit.PATH, "Directory that holds everything; one process at a time.")] = "./data"
     host: Annotated[str, About(Unit.TEXT, "Address the server binds.")] = "127.0.0.1"
     port: Annotated[int, About(Unit.COUNT, "Port of HTTP, SSE and WebSocket.", maximum=65_535)] = 4000
+
+    api_keys: Annotated[
+        Secret | None,
+        About(
+            Unit.SECRET,
+            "Keys that may call the server: `key[:scopes[:prefixes]]`, separated by commas; without any everybody may.",
+        ),
+    ] = None
+    allow_insecure_no_auth: Annotated[
+        bool, About(Unit.FLAG, "Start without keys on an address that others can reach.")
+    ] = False
+    probe_auth: Annotated[bool, About(Unit.FLAG, "Ask for a key on the health and readiness probes too.")] = False
+    max_inflight_per_key: Annotated[
+        int, About(Unit.COUNT, "Requests that one key may have under way at a time; 0 is no cap.")
+    ] = 1000
+    throttle_lag_ms: Annotated[
+        int, About(Unit.MS, "Event-loop lag above which writes are throttled with 429; 0 never throttles.")
+    ] = 500
+
+    drain_ms: Annotated[
+        int, About(Unit.MS, "Time that requests in flight have to finish when the server stops.", 0, HOUR_MS)
+    ] = 10 * SECOND_MS
+    log_level: Annotated[
+        str, About(Unit.TEXT, "Least important log line written.", choices=("debug", "info", "warning", "error"))
+    ] = "info"
+    log_format: Annotated[
+        str, About(Unit.TEXT, "Log lines as JSON or for people; auto asks the terminal.", choices=LOG_FORMATS)
+    ] = "auto"
+    access_log: Annotated[bool, About(Unit.FLAG, "One log line for each request.")] = False
 
     wal_shards: Annotated[int, About(Unit.COUNT, "Write-ahead logs written side by side.", 1, 64)] = 2
     wal_file_bytes: Annotated[
@@ -136,9 +174,17 @@ class Setting:
     def variable(self) -> str:
         return PREFIX + self.key.upper()
 
+    @property
+    def flag(self) -> str:
+        return "--" + self.key.replace("_", "-")
+
     def accepts(self) -> str:
         """What would be right, for an error message and the docs."""
         noun = _NOUNS.get(self.about.unit)
+        if self.about.choices:
+            return f"one of {', '.join(self.about.choices)}"
+        if self.about.unit is Unit.FLAG:
+            return "true or false"
         if noun is None:
             return f"a {self.about.unit.value}" if self.required else f"a {self.about.unit.value}, or nothing"
         low, high = self.about.minimum, self.about.maximum
@@ -151,9 +197,19 @@ class Setting:
         text = text.strip()
         if self.about.unit in _SCALES:
             return parse_number(text, self.about.unit)
+        if self.about.unit is Unit.FLAG:
+            return _FLAGS.get(text.lower())
+        if self.about.unit is Unit.SECRET and text:
+            return Secret(text)
         return text or None
 
     def refuses(self, value: Value) -> bool:
+        if self.about.unit is Unit.FLAG:
+            return not isinstance(value, bool)
+        if self.about.unit is Unit.SECRET:
+            return not isinstance(value, Secret | None)
+        if self.about.choices and value not in self.about.choices:
+            return True
         if self.about.unit not in _SCALES:
             return self.required if not value else not isinstance(value, str)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -161,8 +217,9 @@ class Setting:
         above = self.about.maximum is not None and value > self.about.maximum
         return above or value < self.about.minimum
 
-    def refusal(self, value: object) -> str:
-        return f"{self.variable}={value}: expected {self.accepts()}"
+    def refusal(self, value: object, name: str | None = None) -> str:
+        shown = HIDDEN if self.about.unit is Unit.SECRET else value
+        return f"{name or self.variable}={shown}: expected {self.accepts()}"
 
 
 def _table() -> tuple[Setting, ...]:
@@ -194,38 +251,60 @@ def show(value: Value, unit: Unit) -> str:
     """A value in its largest whole unit, in a form that `parse_number` reads back."""
     if value is None:
         return "none"
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | Secret):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     for suffix, scale in _SCALES[unit].items():
         if value and value % scale == 0:
             return f"{value // scale} {suffix}"
     return str(value)
 
 
-def load(variables: Mapping[str, str] = environ) -> Settings:
-    """The settings of an environment. All that is wrong with it is said at once."""
+def load(
+    variables: Mapping[str, str] = environ,
+    flags: Mapping[str, str | bool] | None = None,
+    document: Mapping[str, object] | None = None,
+) -> Settings:
+    """The settings of an environment, a command line and a TOML document. All that is wrong is said at once."""
     values: dict[str, Value] = {}
-    wrong: dict[str, str] = {}
+    wrong = _unknown(document or {})
     for setting in TABLE:
-        text = variables.get(setting.variable)
-        if text is None:
-            continue
-        value = values[setting.key] = setting.parse(text)
-        if setting.refuses(value):
-            wrong[setting.variable] = setting.refusal(text)
+        for name, given in _given(setting, variables, flags or {}, document or {}):
+            value = setting.parse(given) if isinstance(given, str) else given
+            if not isinstance(value, str | int | Secret | None) or setting.refuses(value):
+                wrong[name] = setting.refusal(given, name)
+            else:
+                values[setting.key] = value
     _raise_if(wrong)
     return build(values)
 
 
+def _given(
+    setting: Setting, variables: Mapping[str, str], flags: Mapping[str, str | bool], document: Mapping[str, object]
+) -> Iterator[tuple[str, object]]:
+    """Everything that is said of a setting, the last word last, each with the name it was said under."""
+    if setting.key in document:
+        yield setting.key, document[setting.key]
+    if setting.variable in variables:
+        yield setting.variable, variables[setting.variable]
+    if setting.key in flags:
+        yield setting.flag, flags[setting.key]
+
+
 def build(values: Mapping[str, Value]) -> Settings:
     """Settings from keys like `wal_shards`; what is not named keeps its default."""
-    unknown = values.keys() - {setting.key for setting in TABLE}
-    _raise_if({key: f"{key} is not a setting; {_nearest(key)}" for key in sorted(unknown)})
+    _raise_if(_unknown(values))
     # The one place where a checked table meets typed fields: `Settings` refuses a value of another type itself.
     make: type = Settings
     settings = make(**values)
     assert isinstance(settings, Settings)
     return settings
+
+
+def _unknown(keys: Iterable[str]) -> dict[str, str]:
+    unknown = set(keys) - {setting.key for setting in TABLE}
+    return {key: f"{key} is not a setting; {_nearest(key)}" for key in sorted(unknown)}
 
 
 def strangers(variables: Iterable[str]) -> dict[str, str]:

@@ -166,6 +166,22 @@ def test_a_wait_ends_with_the_topic_and_with_the_engine(tmp_path: Path) -> None:
     run(test)
 
 
+def test_waiting_can_be_ended_while_writes_go_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path) as host:
+            await host.submit(append("odd", 1))
+            log = host.engine.machine.log(host.engine.machine.topic("odd"))
+            waiting = asyncio.create_task(host.wait_visible(log, 1, LONG_S))
+            await asyncio.sleep(0)
+            host.end_waiting()
+            assert await waiting is False
+            assert await host.wait_visible(log, 1, LONG_S) is False
+            await host.submit(append("odd", 2))
+            assert await host.wait_visible(log, 1, LONG_S) is True
+
+    run(test)
+
+
 def test_a_reader_that_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
     async def test() -> None:
         async with opened(tmp_path) as host:

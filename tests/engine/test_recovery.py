@@ -216,3 +216,47 @@ def test_disks_do_not_share_state() -> None:
     other = Rig(disk=fork.kill())
     other.write("odd", "other")
     assert "other" not in rig.data("odd")
+
+
+def flip(rig: Rig, path: str, needle: bytes) -> int:
+    """Change the byte behind `needle` in a file; where that is."""
+    offset = bytes(rig.disk.contents()[path]).index(needle) + len(needle)
+    file = rig.disk.open(path, "write")
+    file.write_at(offset, [bytes([file.read_at(offset, 1)[0] ^ 1])])
+    file.close()
+    return offset
+
+
+def test_a_damaged_block_fails_the_reads_that_need_it_and_nothing_else() -> None:
+    rig = Rig()
+    rig.configure("odd")
+    for first in (0, 5000):
+        # Blocks hold at most 4096 records: the first and the second write end up in different ones.
+        rig.write("odd", *[{"data": {"n": n}, "tag": f"t{n % 2}"} for n in range(first, first + 4000)])
+    rig.delete("odd", match="t1", before_seq=20)
+    rig.checkpoint()
+    state = rig.engine.state("odd")
+    rig.disk = rig.disk.kill()
+    (path,) = [path for path in rig.disk.contents() if path.endswith(".data")]
+    flip(rig, path, b'{"n":100')
+    rig.start()
+    assert rig.engine.state("odd") == state
+    with pytest.raises(Damaged, match=r"seqs 1\.\.4000 of topic odd is damaged"):
+        rig.engine.read("odd", 0)
+    assert [record.seq for record in rig.engine.read("odd", 4000, limit=2).records] == [4001, 4002]
+    assert rig.write("odd", "more").first_seq == 8001
+
+
+def test_damage_in_the_wal_names_topics_and_seqs_at_risk_and_the_next_step() -> None:
+    rig = Rig()
+    rig.configure("odd", durability="fsync")
+    for number in range(5):
+        rig.write("odd", {"data": {"n": number}})
+    rig.disk = rig.disk.kill()
+    offset = flip(rig, "/data/wal/1-0000000001.wal", b'{"n":')
+    with pytest.raises(Damaged) as caught:
+        rig.start()
+    detail = caught.value.detail
+    assert detail["file"] == "/data/wal/1-0000000001.wal" and detail["offset"] <= offset
+    assert detail["seqs_at_risk"] == [{"topic": "odd", "partition": 0, "from_seq": 1, "facts": 1}]
+    assert "odd/0 from seq 1" in caught.value.message and "topics fsck /data" in caught.value.message

@@ -18,7 +18,7 @@ from topics.cli.fsck import fsck
 from topics.cli.serve import serve
 from topics.cli.settings import settings
 from topics.cli.version import version
-from topics.errors import InvalidSetting, TopicsError
+from topics.errors import DirectoryLocked, InvalidSetting, TopicsError
 
 HELP = """A durable event engine: one log per topic, and several ways to take from it.
 
@@ -27,10 +27,10 @@ directory, and every topic says for itself how durable its records are.
 
 **Start here**
 
-    topics serve                        start on ./data
+    topics serve                        start on ./data and http://127.0.0.1:4000
     topics settings                     what can be set, and what is in effect
     topics fsck                         check ./data, and repair it
-    TOPICS_DATA_DIR=/srv/topics topics serve
+    topics serve --data-dir /srv/topics --port 4000
 
 `topics COMMAND --help` explains a command, with an example.
 """
@@ -38,7 +38,7 @@ directory, and every topic says for itself how durable its records are.
 COMMANDS: tuple[Callable[..., int | None], ...] = (serve, settings, fsck, version)
 
 EXIT_FAILED = 1
-EXIT_BAD_SETTING = 2
+EXIT_CANNOT_START = 2
 
 
 def build_app() -> App:
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
         code = build_app()(list(arguments), result_action="return_value")
     except TopicsError as error:
         Console(stderr=True).print(Panel(Text(error.message), title=error.code, border_style="red"))
-        return EXIT_BAD_SETTING if isinstance(error, InvalidSetting) else EXIT_FAILED
+        return EXIT_CANNOT_START if isinstance(error, InvalidSetting | DirectoryLocked) else EXIT_FAILED
     return code if isinstance(code, int) else 0
 
 

@@ -1,42 +1,120 @@
-"""`topics serve`: until the HTTP server is here, it says how to use the engine in process."""
+"""`topics serve`: the server in the foreground, until a signal.
+
+SIGTERM or SIGINT drains and ends with 0. From then on both have their usual effect: a second one ends the process at
+once, which costs a recovery and nothing that was acked.
+"""
 
 from __future__ import annotations
 
-from rich.console import Console, Group
+import asyncio
+import inspect
+import signal
+import tomllib
+from collections.abc import Callable, Mapping
+from os import environ
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
 from rich.panel import Panel
-from rich.syntax import Syntax
 from rich.text import Text
 
-from topics.settings import load
+from topics.clock import SystemClock
+from topics.errors import Damaged, InvalidSetting
+from topics.server.app import Server
+from topics.server.banner import show_banner
+from topics.server.logs import configure
+from topics.settings import TABLE, Setting, Settings, Unit, load, show
+from topics.storage.fs import RealFs
 
-SNIPPET = """\
-import topics
-
-with topics.sync.open({directory!r}) as client:
-    orders = client.topic("orders")
-    orders.write({{"sku": "A1"}}, tag="order-1")
-    for record in orders.diff().records:
-        print(record.seq, record.tag, record.data)
-"""
+EXIT_DAMAGED = 1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve() -> None:
+def serve(*, config: str | None = None, **flags: str | bool | None) -> int:
     """Start the server on the data directory.
 
-    The HTTP server is the next step of this release; today the same engine runs inside a Python program. For example:
+    Each setting is a flag, a TOPICS_* variable and a key of the TOML file; a flag goes before a variable, a variable
+    before the file. Ends with 0 after SIGTERM or Ctrl-C, 1 when the data is damaged and 2 when it cannot start. For
+    example:
 
-        TOPICS_DATA_DIR=/srv/topics topics serve
+        topics serve --port 4000 --data-dir /srv/topics --config topics.toml
     """
-    settings = load()
-    console = Console()
-    panel = Panel(
-        Group(
-            Text(f"The HTTP server (http://{settings.host}:{settings.port}) comes with the next release step."),
-            Text("The engine works today, in your own process:"),
-        ),
-        title="topics",
-        border_style="cyan",
-    )
-    console.print(panel)
-    # Outside the panel, so that it can be copied without the frame.
-    console.print(Syntax(SNIPPET.format(directory=settings.data_dir), "python", background_color="default"))
+    given = {key: value for key, value in flags.items() if value is not None}
+    settings = load(environ, given, {} if config is None else read_config(config))
+    errors = Console(stderr=True)
+    configure(settings, errors)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(settings, errors))
+    except Damaged as damage:
+        hint = f"`topics fsck {settings.data_dir}` says what is left, `--repair` keeps everything readable"
+        message = damage.message if "topics fsck" in damage.message else f"{damage.message}\n{hint}"
+        errors.print(Panel(Text(message), title=damage.code, border_style="red"))
+        return EXIT_DAMAGED
+    return 0
+
+
+async def _serve(settings: Settings, console: Console) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, _begin_stop, loop, stop)
+    async with Server(settings, SystemClock()) as server:
+        if await server.ready_before(stop) and console.is_terminal:
+            show_banner(console, settings, server.url, key_count=server.key_count, topic_count=server.topic_count)
+        await stop.wait()
+    # A recovery that failed behind the signal's back is a failure all the same.
+    await server.ready()
+
+
+def _begin_stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    for number in STOP_SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+    stop.set()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it runs; the loop of the standard library serves the same, more slowly."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def read_config(path: str) -> Mapping[str, object]:
+    """The keys of a TOML file."""
+    try:
+        file = RealFs().open(path, "read")
+        try:
+            return tomllib.loads(file.read_at(0, file.size()).decode())
+        finally:
+            file.close()
+    except OSError as error:
+        raise InvalidSetting(f"--config={path}: {error.strerror}; expected a TOML file", settings=["config"]) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        message = f"--config={path}: {error}; expected a TOML file with lines like `port = 4000`"
+        raise InvalidSetting(message, settings=["config"]) from error
+
+
+def _parameter(setting: Setting) -> inspect.Parameter:
+    about = setting.about
+    default = "" if setting.default is None else f" [default: {show(setting.default, about.unit)}]"
+    kind: object = bool | None if about.unit is Unit.FLAG else str | None
+    annotation = Annotated[kind, Parameter(help=about.doc + default, negative="", show_default=False)]
+    return inspect.Parameter(setting.key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _declare_flags() -> None:
+    """Give the command a flag for each row of the table, with its help."""
+    about_config = Parameter(help="A TOML file with settings.")
+    annotation = Annotated[str | None, about_config]
+    config = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    parameters = [config, *map(_parameter, TABLE)]
+    serve.__dict__["__signature__"] = inspect.Signature(parameters)
+    serve.__annotations__.update({parameter.name: parameter.annotation for parameter in parameters})
+
+
+_declare_flags()

@@ -9,16 +9,20 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from topics.settings import TABLE, Setting, Settings, load, show, strangers
+from topics.settings import TABLE, Setting, Settings, Unit, load, show, strangers
 
 _INTRODUCTION = """\
 # Settings
 
 Generated from `topics/settings.py` by `make docs`; do not edit.
 
-A setting is an environment variable. Sizes take `B`, `KiB`, `MiB`, `GiB` and `TiB` (a bare number is bytes), durations
-`ms`, `s`, `min`, `h` and `d` (a bare number is milliseconds). A value that cannot be used refuses to start, with a
-message that names the variable, the value and what is accepted. `topics settings` shows what is in effect.
+A setting is an environment variable, a flag of `topics serve` and a key of the TOML file that `topics serve --config`
+names: `TOPICS_WAL_SHARDS=4`, `--wal-shards 4`, `wal_shards = 4`. A flag goes before a variable, a variable before the
+file. A flag that is true or false needs no value: `--access-log`.
+
+Sizes take `B`, `KiB`, `MiB`, `GiB` and `TiB` (a bare number is bytes), durations `ms`, `s`, `min`, `h` and `d` (a bare
+number is milliseconds). A value that cannot be used refuses to start, with a message that names the setting, the value
+and what is accepted. `topics settings` shows what is in effect.
 
 | variable | default | allowed | what it is |
 |---|---|---|---|
@@ -77,6 +81,8 @@ def _row(setting: Setting) -> str:
 
 def _allowed(setting: Setting) -> str:
     unit = setting.about.unit
+    if setting.about.choices or unit is Unit.FLAG:
+        return setting.accepts()
     if not isinstance(setting.default, int):
         return unit.value if setting.required else f"{unit.value}, or empty"
     low = show(setting.about.minimum, unit)

@@ -6,16 +6,12 @@ is written and read back without numpy, whose cost a call would be most of the c
 
 from __future__ import annotations
 
-import struct
 from array import array
 
 import numpy as np
 
 from topics.core import block as blocks
 from topics.core.block import Block, Buffer
-
-_ONE_RECORD = struct.Struct("<II")
-"""Both columns of a plain record: where its text ends and how long its data is."""
 
 assert array("I").itemsize == 4 and array("H").itemsize == 2
 assert np.dtype("<u4").isnative, "columns are stored as they lie in memory, and the format is little endian"
@@ -66,6 +62,11 @@ class EncodedRecords:
         self.node_ids = node_ids
         self.node_names = node_names
 
+    @classmethod
+    def plain(cls, seq: int, ts: int, text: bytes, data_len: int) -> EncodedRecords:
+        """One record without tag, node and meta."""
+        return cls(seq, ts, text, array("I", (len(text),)), array("I", (data_len,)), data_len)
+
     @property
     def last_seq(self) -> int:
         return self.first_seq + self.count - 1
@@ -114,12 +115,6 @@ class EncodedRecords:
         first_seq, ts, count, columns, names_count, names_len, tags_len, text_len, _ = blocks.HEADER.unpack_from(body)
         assert not columns & blocks.HAS_TS, "a batch has one timestamp"
         at = blocks.HEADER.size
-        if count == 1 and not columns:
-            # Most frames of a log of one-record writes: what a recovery's speed is made of.
-            end, data_len = _ONE_RECORD.unpack_from(body, at)
-            at += _ONE_RECORD.size
-            text = bytes(body[at : at + text_len])
-            return cls(first_seq, ts, text, array("I", (end,)), array("I", (data_len,)), data_len)
 
         def take(length: int) -> bytes:
             # A copy: the batch outlives the file it is read from.

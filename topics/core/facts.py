@@ -31,6 +31,10 @@ from topics.model import Reason, TopicConfig
 _PRELUDE = struct.Struct("<QII")
 _FLOORS = struct.Struct("<4Q")
 _HAS_FLOORS = 1
+_PLAIN = struct.Struct("<QQQQQQIIII")
+"""All that stands before the text of an append of one plain record, some fields that are constant taken together."""
+_PLAIN_COUNTS = 1
+"""Of a plain record: one record, no optional column, no names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,20 @@ class Appended(msgspec.Struct, frozen=True):
             key, stage_log_id = extra.key(), extra.stage_log_id
             at += extra_len
         return cls(EncodedRecords.parse(body[at:]), ceiling, floors, key, stage_log_id)
+
+
+def plain_body(ceiling: int, seq: int, ts: int, text: bytes, data_len: int) -> bytes:
+    """What `Appended.buffers` would give for one record without tag, node and meta, and nothing to say beside it."""
+    text_len = len(text)
+    return _PLAIN.pack(ceiling, 0, seq, ts, _PLAIN_COUNTS, 0, text_len, 0, text_len, data_len) + text
+
+
+def parse_plain(body: memoryview) -> tuple[int, int, int, bytes, int] | None:
+    """Ceiling, seq, ts, text and length of the data, if this is the body of such an append; else None."""
+    ceiling, flags, seq, ts, counts, lens, _, _, _, data_len = _PLAIN.unpack_from(body)
+    if flags or lens or counts != _PLAIN_COUNTS:
+        return None
+    return ceiling, seq, ts, bytes(body[_PLAIN.size :]), data_len
 
 
 class _Extra(msgspec.Struct, array_like=True):

@@ -239,19 +239,10 @@ class Log:
         """The first live seq, or `next_seq` when there is none."""
         seq = max(self._earliest, self.low)
         for run in self.parts_from(seq):
-            if not run.live_count:
-                continue
-            while seq <= run.last_seq:
-                at = max(seq, run.first_seq)
-                first_seq, last_seq, marks = _marks_at(run, at)
-                if marks is None:
-                    self._earliest = at
-                    return at
-                alive = np.flatnonzero(np.frombuffer(marks, np.uint8)[at - first_seq :] != DEAD)
-                if len(alive):
-                    self._earliest = at + int(alive[0])
-                    return self._earliest
-                seq = last_seq + 1
+            found = run.first_live(max(seq, run.first_seq)) if run.live_count else None
+            if found is not None:
+                self._earliest = found
+                return found
         self._earliest = self.next_seq
         return self.next_seq
 
@@ -266,17 +257,33 @@ class Log:
         """Take a batch in, evict what the caps ask for; the floors if they moved and are stored. Input is checked."""
         self._store(records)
         self.next_seq = records.first_seq + records.count
-        self._add(records.count, records.payload_bytes)
-        self.last_ts = max(self.last_ts, records.ts)
-        self.last_write_ts = records.ts
+        return self._grown(records.count, records.payload_bytes, records.ts, config)
+
+    def append_plain(self, ts: int, text: bytes, data_len: int, config: TopicConfig) -> Floors | None:
+        """`append` of one record without tag, node and meta, whose text gives it `next_seq`."""
+        tail, seq, text_bytes = self.tail, self.next_seq, len(text)
+        if tail is not None and text_bytes <= TAIL_BATCH_BYTES_MAX and tail.takes(seq, ts, 1, text_bytes):
+            tail.add(ts, text, data_len)
+        else:
+            self._store(EncodedRecords.plain(seq, ts, text, data_len))
+        self.next_seq = seq + 1
+        return self._grown(1, data_len, ts, config)
+
+    def _grown(self, count: int, size: int, ts: int, config: TopicConfig) -> Floors | None:
+        self._add(count, size)
+        if ts > self.last_ts:
+            self.last_ts = ts
+        self.last_write_ts = ts
         moved = self.evict(config)
         if config.durability is Durability.EPHEMERAL:
             return None
-        self.logged_seq = records.last_seq
+        self.logged_seq = self.next_seq - 1
         return self.take_floors() if moved else None
 
     def evict(self, config: TopicConfig) -> bool:
         """Move the floor so that the caps hold; whether it moved."""
+        if not config.cap_records and not config.cap_bytes:
+            return False
         over_count = self.count - config.cap_records if config.cap_records else 0
         over_bytes = self.bytes - config.cap_bytes if config.cap_bytes else 0
         if over_count <= 0 and over_bytes <= 0:
@@ -314,6 +321,12 @@ class Log:
             self.apply_floors(fact.floors)
         self.granted_ceiling = max(self.granted_ceiling, fact.ceiling)
         self.remember(fact)
+
+    def apply_plain(self, ceiling: int, ts: int, text: bytes, data_len: int) -> None:
+        """`apply_appended` of one record without tag, node and meta, that follows on and has nothing beside it."""
+        self.append_plain(ts, text, data_len, NO_CAPS)
+        if ceiling > self.granted_ceiling:
+            self.granted_ceiling = ceiling
 
     def remember(self, fact: Appended) -> None:
         """What a batch leaves behind beside its records: its dedupe key, and the stage it came from."""

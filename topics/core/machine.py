@@ -10,6 +10,7 @@ log say what is in it, and carry what was decided (seqs, time, floors), so that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,6 +19,7 @@ from topics.core import batch
 from topics.core import config as configs
 from topics.core.block import Buffer
 from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.encoded import EncodedRecords
 from topics.core.facts import (
     Appended,
     BatchDecided,
@@ -34,6 +36,8 @@ from topics.core.facts import (
     encode,
     parse_log_fact,
     parse_meta_fact,
+    parse_plain,
+    plain_body,
 )
 from topics.core.log import Log, Totals
 from topics.core.names import check_topic
@@ -162,33 +166,57 @@ class Machine:
         return outcome
 
     def _append_to(self, topic: Topic, log: Log, command: Append, now_ms: int, created: bool) -> Outcome:
-        config = topic.config
-        encoded = command.records.encode(log.next_seq, max(now_ms, log.last_ts))
-        last_seq = encoded.first_seq + encoded.count - 1
-        floors = log.append(encoded, config)
-        ceiling = self._ceiling(log, last_seq) if config.durability is Durability.DISK else 0
-        fact = Appended(encoded, ceiling, floors, command.dedupe_key)
-        log.remember(fact)
+        durability = topic.config.durability
+        first_seq, ts = log.next_seq, now_ms if now_ms > log.last_ts else log.last_ts
+        if command.dedupe_key is None and command.records.is_plain:
+            body = self._take_plain(topic.config, log, command.records, ts)
+        else:
+            body = self._take(topic.config, log, command, ts)
+        last_seq = log.next_seq - 1
         reply = Written(
             topic=topic.name,
             partition=command.partition,
-            first_seq=encoded.first_seq,
+            first_seq=first_seq,
             last_seq=last_seq,
-            head_seq=log.head_seq,
+            head_seq=last_seq,
             created=created,
         )
         return Outcome(
             reply,
-            facts_of(config, log, fact),
-            must_sync=config.durability is Durability.FSYNC,
-            log=log,
-            seq=last_seq,
-            durability=config.durability,
+            # What is kept in memory only leaves no fact.
+            [] if durability is Durability.EPHEMERAL else [StoredFact(log.log_id, True, body)],
+            durability is Durability.FSYNC,
+            log,
+            last_seq,
+            durability,
         )
+
+    def _take(self, config: TopicConfig, log: Log, command: Append, ts: int) -> Sequence[Buffer]:
+        """Put records into a log; the body of the fact that says so."""
+        encoded = command.records.encode(log.next_seq, ts)
+        floors = log.append(encoded, config)
+        ceiling = self._ceiling(log, encoded.last_seq) if config.durability is Durability.DISK else 0
+        fact = Appended(encoded, ceiling, floors, command.dedupe_key)
+        log.remember(fact)
+        return fact.buffers()
+
+    def _take_plain(self, config: TopicConfig, log: Log, records: Records, ts: int) -> Sequence[Buffer]:
+        """The same for one plain record without a key, for which no column is ever made."""
+        seq, data_len = log.next_seq, records.payload_bytes
+        text = records.plain_text(seq, ts)
+        floors = log.append_plain(ts, text, data_len, config)
+        ceiling = self._ceiling(log, seq) if config.durability is Durability.DISK else 0
+        if floors is not None:
+            return Appended(EncodedRecords.plain(seq, ts, text, data_len), ceiling, floors).buffers()
+        return (plain_body(ceiling, seq, ts, text, data_len),)
 
     def _ceiling(self, log: Log, last_seq: int) -> int:
         """Far enough ahead that writes between two syncs rarely reach it."""
-        reserve = min(max(CEILING_RESERVE_MIN, 2 * (last_seq - log.synced_seq)), CEILING_RESERVE_MAX)
+        reserve = 2 * (last_seq - log.synced_seq)
+        if reserve < CEILING_RESERVE_MIN:
+            reserve = CEILING_RESERVE_MIN
+        elif reserve > CEILING_RESERVE_MAX:
+            reserve = CEILING_RESERVE_MAX
         if log.granted_ceiling - last_seq < reserve // 2:
             log.granted_ceiling = last_seq + reserve
         return log.granted_ceiling
@@ -262,7 +290,8 @@ class Machine:
 
     def _change_config(self, topic: Topic, config: TopicConfig, now_ms: int) -> list[StoredFact]:
         """Put a config in force; what the old TTL took stays gone, and the new caps act at once."""
-        before, topic.config = topic.config, config
+        before = topic.config
+        self.topics.configure(topic, config)
         self.changed.add(topic.name)
         facts = []
         for log_id in topic.log_ids():
@@ -355,7 +384,7 @@ class Machine:
             case TopicConfigured():
                 topic = self.topics.get(fact.topic)
                 assert topic is not None
-                topic.config = fact.config
+                self.topics.configure(topic, fact.config)
                 self.changed.add(fact.topic)
             case TopicDropped():
                 self._apply_dropped(fact.topic)
@@ -365,10 +394,14 @@ class Machine:
                 assert_never(fact)
 
     def replay_log(self, log: Log, appended: bool, body: memoryview) -> None:
-        if appended:
-            log.apply_appended(Appended.parse(body))
-        else:
+        if not appended:
             log.apply(parse_log_fact(body))
+        elif (plain := parse_plain(body)) is not None and plain[1] == log.next_seq:
+            # Nearly all there is to replay after one-record writes.
+            ceiling, _, ts, text, data_len = plain
+            log.apply_plain(ceiling, ts, text, data_len)
+        else:
+            log.apply_appended(Appended.parse(body))
 
 
 def meta_fact(fact: MetaFact) -> StoredFact:
@@ -377,8 +410,3 @@ def meta_fact(fact: MetaFact) -> StoredFact:
 
 def log_fact(log: Log, fact: Deleted | FloorsMoved | HeadMoved) -> StoredFact:
     return StoredFact(log.log_id, False, [encode(fact)])
-
-
-def facts_of(config: TopicConfig, log: Log, fact: Appended) -> list[StoredFact]:
-    """What is stored of an append: nothing when the class keeps it in memory only."""
-    return [] if config.durability is Durability.EPHEMERAL else [StoredFact(log.log_id, True, fact.buffers())]

@@ -1,29 +1,31 @@
-"""What deciding a command gives: facts to store, an answer, and when the answer may go out."""
+"""What deciding a command gives: facts to store, an answer, and when the answer may go out.
+
+Structs and not dataclasses because some are made for each write, and making one takes a fraction of the time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+
+import msgspec
 
 from topics.core.block import Buffer
 from topics.core.log import Log
 from topics.model import Durability
 
 
-class StoredFact(NamedTuple):
+class StoredFact(msgspec.Struct, frozen=True, gc=False):
     log_id: int
     appended: bool
     """An `Appended` has a frame kind of its own."""
     body: Sequence[Buffer]
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """The state has changed in memory already. `reply` goes out when `facts` are as safe as they have to be."""
 
     reply: object
-    facts: list[StoredFact] = field(default_factory=list)
+    facts: list[StoredFact] = msgspec.field(default_factory=list)
     must_sync: bool = False
     """All facts must be durable first (control facts always; data by its class)."""
     log: Log | None = None

@@ -65,6 +65,24 @@ def plan_read(
     return ReadPlan(page.spans, tombstone, passed if rewound else max(passed, from_seq), page.scanned)
 
 
+def cursor_at(log: Log, ts: int) -> int:
+    """The cursor behind which the visible records stamped `ts` or later are, and whatever of them was lost.
+
+    When nothing older is retained, what was lost may have been of that time: the cursor is then at the beginning, and
+    the reader is told.
+    """
+    if ts > log.last_ts:
+        return log.visible_seq
+    older = 0
+    for run in log.parts_from(log.low):
+        first = run.seq_after_ts(ts - 1)
+        if first > run.first_seq:
+            older = first - 1
+        if first <= run.last_seq:
+            break
+    return 0 if older < log.earliest_seq() else min(older, log.visible_seq)
+
+
 def _entry(log: Log, visible_seq: int, from_seq: int) -> tuple[int, Hole | None]:
     """Where a cursor begins to read, and the gap it must be told of first, as far as it may see."""
     asked = from_seq + 1

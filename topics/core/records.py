@@ -52,8 +52,8 @@ class Records:
     """What a write brought, checked. Made by `Records.check` from columns, or by `Records.of` from Python objects."""
 
     __slots__ = (
+        "_data_lens",
         "count",
-        "data_lens",
         "datas",
         "heads",
         "meta_lens",
@@ -67,7 +67,7 @@ class Records:
     def __init__(self, datas: list[Json]) -> None:
         self.datas = datas
         self.count = len(datas)
-        self.data_lens = array("I", map(len, datas))
+        self._data_lens: array[int] | None = None
         self.payload_bytes = 0
         self.meta_lens: array[int] | None = None
         self.tag_ends: array[int] | None = None
@@ -123,6 +123,21 @@ class Records:
             node=_text(node, "node"),
             limits=limits,
         )
+
+    @property
+    def data_lens(self) -> array[int]:
+        if self._data_lens is None:
+            self._data_lens = array("I", map(len, self.datas))
+        return self._data_lens
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is one record without tag, node and meta, which is written without making any columns."""
+        return self.count == 1 and self.tag_ends is None and self.meta_lens is None and self.node_ids is None
+
+    def plain_text(self, seq: int, ts: int) -> bytes:
+        """The text of a plain record."""
+        return b'{"$seq":%d,"$ts":%d,"data":%b}' % (seq, ts, self.datas[0])
 
     def encode(self, first_seq: int, ts: int) -> EncodedRecords:
         """The records as a log stores them, with seqs from `first_seq` on."""
@@ -212,7 +227,7 @@ class Records:
     def _measure(self, record_bytes: int) -> None:
         """Sizes are the bytes of data and meta as received; nesting is checked where there is room for it."""
         if self.count == 1:
-            largest = self.payload_bytes = self.data_lens[0] + (self.meta_lens[0] if self.meta_lens else 0)
+            largest = self.payload_bytes = len(self.datas[0]) + (self.meta_lens[0] if self.meta_lens else 0)
         else:
             sizes = np.frombuffer(self.data_lens, np.uint32)
             if self.meta_lens is not None:

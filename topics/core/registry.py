@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topics.model import TopicConfig
+from topics.model import Durability, TopicConfig, TopicType
 
 META_LOG_ID = 0
 
@@ -17,6 +18,7 @@ class Topic:
 
     name: str
     config: TopicConfig
+    """Changed by the registry only, which counts."""
     epoch: int
     first_log_id: int
     created_ms: int
@@ -30,6 +32,8 @@ class Registry:
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
         self._names: list[str] = []
+        self.by_type: Counter[TopicType] = Counter()
+        self.by_class: Counter[Durability] = Counter()
 
     def __len__(self) -> int:
         return len(self._topics)
@@ -44,10 +48,22 @@ class Registry:
         assert topic.name not in self._topics
         self._topics[topic.name] = topic
         insort(self._names, topic.name)
+        self._count(topic, 1)
 
     def remove(self, name: str) -> Topic:
         del self._names[bisect_left(self._names, name)]
-        return self._topics.pop(name)
+        topic = self._topics.pop(name)
+        self._count(topic, -1)
+        return topic
+
+    def configure(self, topic: Topic, config: TopicConfig) -> None:
+        self._count(topic, -1)
+        topic.config = config
+        self._count(topic, 1)
+
+    def _count(self, topic: Topic, change: int) -> None:
+        self.by_type[topic.config.type] += change
+        self.by_class[topic.config.durability] += change
 
     def page(self, after: str, prefix: str, limit: int) -> list[Topic]:
         """Up to `limit` topics behind the name `after` that begin with `prefix`, in order of their names."""

@@ -51,6 +51,9 @@ class Run(Protocol):
         behind the last one passed (`last_seq + 1` when the run has no more), and the count and bytes passed.
         """
 
+    def first_live(self, seq: int) -> int | None:
+        """The first live seq from `seq` on (which is in the run), by the marks alone: a damaged block has them too."""
+
     def find(self, match: Match, below: int) -> U64:
         """The live seqs below `below` whose tag matches, ascending; through an index, never a scan."""
 
@@ -86,6 +89,9 @@ class MemoryRun:
     def seq_at_live(self, skip_count: int, skip_bytes: int, seq: int) -> tuple[int, int, int]:
         return seq_at_live(self.block, self.marks, skip_count, skip_bytes, seq)
 
+    def first_live(self, seq: int) -> int | None:
+        return first_live(self.marks, self.first_seq, self.last_seq, seq)
+
     def find(self, match: Match, below: int) -> U64:
         if self._tag_index is None:
             self._tag_index = index_tags(self.block)
@@ -103,6 +109,14 @@ class MemoryRun:
 def alive(marks: Marks) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = np.frombuffer(marks, np.uint8) != DEAD
     return found
+
+
+def first_live(marks: Marks | None, first_seq: int, last_seq: int, seq: int) -> int | None:
+    """The first seq from `seq` to `last_seq` that is not marked, in a stretch whose marks begin at `first_seq`."""
+    if marks is None:
+        return seq if seq <= last_seq else None
+    found = np.flatnonzero(alive(marks)[seq - first_seq :])
+    return seq + int(found[0]) if len(found) else None
 
 
 def live_from(block: Block, marks: Marks | None, index: int) -> tuple[int, int]:

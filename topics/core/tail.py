@@ -13,7 +13,7 @@ import numpy as np
 from topics.core.block import TS_SPAN_MS_MAX, Block
 from topics.core.encoded import EncodedRecords
 from topics.core.match import Match
-from topics.core.run import DEAD, U64, Marks, MemoryRun
+from topics.core.run import DEAD, U64, Marks, MemoryRun, first_live
 from topics.limits import BLOCK_RECORDS, BLOCK_TEXT_BYTES
 
 NO_NODE = 0
@@ -77,6 +77,32 @@ class Tail:
             and ts - self.first_ts <= TS_SPAN_MS_MAX
         )
 
+    def add(self, ts: int, text: bytes, data_len: int) -> None:
+        """`extend` by one record without tag, node and meta, which `takes` allowed."""
+        ends = self._ends
+        if ends:
+            self._text += b","
+        self._text += text
+        if self._ts is not None:
+            self._ts.append(ts - self.first_ts)
+        elif ts != self.first_ts:
+            self._ts = array("I", bytes(4 * len(ends)))
+            self._ts.append(ts - self.first_ts)
+        ends.append(len(self._text))
+        self._data_lens.append(data_len)
+        if self._meta_lens is not None:
+            self._meta_lens.append(0)
+        if self._tags is not None:
+            self._tags.append(b"")
+        if self._node_ids is not None:
+            self._node_ids.append(NO_NODE)
+        if self.marks is not None:
+            self.marks.append(0)
+        self.last_seq += 1
+        self.last_ts = ts
+        self.live_count += 1
+        self.live_bytes += data_len
+
     def extend(self, batch: EncodedRecords) -> None:
         """Add a batch that `takes` allowed."""
         held = len(self._ends)
@@ -85,13 +111,8 @@ class Tail:
             self._text += b","
         base = len(self._text)
         self._text += batch.text
-        if count == 1:
-            # A log of one-record writes, and its recovery, spend much of their time here.
-            self._ends.append(base + batch.ends[0])
-            self._data_lens.append(batch.data_lens[0])
-        else:
-            self._ends.extend([end + base for end in batch.ends])
-            self._data_lens.extend(batch.data_lens)
+        self._ends.extend([end + base for end in batch.ends])
+        self._data_lens.extend(batch.data_lens)
         if self._meta_lens is not None or batch.meta_lens is not None:
             if self._meta_lens is None:
                 self._meta_lens = array("I", bytes(4 * held))
@@ -205,6 +226,11 @@ class Tail:
                 passed_bytes += self._size(index)
             index += 1
         return self.first_seq + index, passed_count, passed_bytes
+
+    def first_live(self, seq: int) -> int | None:
+        # A copy: a view of the marks would keep them from growing.
+        marks = None if self.marks is None else bytearray(self.marks)
+        return first_live(marks, self.first_seq, self.last_seq, seq)
 
     def find(self, match: Match, below: int) -> U64:
         if self._tags is None:

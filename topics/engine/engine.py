@@ -19,7 +19,7 @@ from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.match import Match
 from topics.core.outcome import Outcome
-from topics.core.read import plan_read
+from topics.core.read import cursor_at, plan_read
 from topics.core.registry import META_LOG_ID, Topic
 from topics.core.run import seq_range
 from topics.engine import writing
@@ -73,6 +73,7 @@ class Engine:
         self.problems: list[str] = []
         """What the last checkpoint could not clean up, in words; the next one tries again."""
         self.on_visible: Callable[[Log], None] = lambda log: None
+        turn.ticks_ns = clock.ticks_ns
         self._clock = clock
         self._now_ms = now_ms
         self._publishing = Publishing(machine, turn, self.now_ms, self.checkpointer.dirty.add)
@@ -165,6 +166,7 @@ class Engine:
         topic_name: str,
         from_seq: int = 0,
         *,
+        from_ts: int | None = None,
         partition: int = 0,
         limit: int = LIMIT_DEFAULT,
         byte_budget: int = BYTE_BUDGET_DEFAULT,
@@ -173,10 +175,15 @@ class Engine:
         shape: Shape = PLAIN,
         touch: bool = True,
     ) -> Page:
-        """A page of records behind a cursor, wire-ready. Limits above the allowed are clamped, 0 is the default."""
+        """A page of records behind a cursor, wire-ready. Limits above the allowed are clamped, 0 is the default.
+
+        With `from_ts`, records stamped before that time are passed over, too.
+        """
         if from_seq < 0:
             raise InvalidRequest("from_seq must be 0 or more", field="from_seq", expected="a whole number from 0")
         topic, log = self._look(topic_name, partition, touch)
+        if from_ts is not None:
+            from_seq = max(from_seq, cursor_at(log, from_ts))
         plan = plan_read(
             log,
             log.visible_seq,

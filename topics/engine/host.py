@@ -35,6 +35,7 @@ class Host:
         self._checkpointing = asyncio.Lock()
         self._flush_wanted = False
         self._waiters: dict[int, list[asyncio.Future[None]]] = {}
+        self._waiting_over = False
         engine.turn.wanted = self._want_flush
         engine.on_visible = self._wake
         self._timer: asyncio.TimerHandle | None = None
@@ -56,19 +57,29 @@ class Host:
 
     # ---- commands
 
-    async def submit(self, command: Command) -> object:
-        """Decide a command and wait for its answer."""
+    def decide(self, command: Command) -> Ticket:
+        """Decide a command now; its ticket is done when the answer may go out. Raises when it is refused."""
         ticket = self.engine.submit(command)
         if isinstance(command, Drop):
             self._wake_stranded()
+        return ticket
+
+    async def submit(self, command: Command) -> object:
+        """Decide a command and wait for its answer."""
+        ticket = self.decide(command)
         return ticket.result() if ticket.done else await self.answer(ticket)
 
     async def submit_patiently(self, command: Command) -> object:
         """The same, waiting instead of failing when the disk is behind."""
+        ticket = await self.admit(command)
+        return ticket.result() if ticket.done else await self.answer(ticket)
+
+    async def admit(self, command: Command) -> Ticket:
+        """Decide a command as soon as the disk has room for it."""
         deadline = self._loop.time() + THROTTLE_SECONDS_MAX
         while True:
             try:
-                return await self.submit(command)
+                return self.decide(command)
             except Throttled as error:
                 retry_ms = error.detail.get("retry_after_ms")
                 if retry_ms is None or self._loop.time() > deadline:
@@ -121,7 +132,7 @@ class Host:
         """Wait until readers see a record above `above_seq`; False when the time is over, or the log is gone."""
         deadline = self._loop.time() + timeout_s
         while log.visible_seq <= above_seq:
-            if self.engine.closing or self.engine.machine.logs.get(log.log_id) is not log:
+            if self._waiting_over or self.engine.machine.logs.get(log.log_id) is not log:
                 return False
             future = self._loop.create_future()
             self._waiters.setdefault(log.log_id, []).append(future)
@@ -137,6 +148,12 @@ class Host:
                         del self._waiters[log.log_id]
         return True
 
+    def end_waiting(self) -> None:
+        """Let everybody who waits for records go on with what there is; from now on nobody waits."""
+        self._waiting_over = True
+        for log_id in list(self._waiters):
+            self._wake_id(log_id)
+
     def _wake(self, log: Log) -> None:
         self._wake_id(log.log_id)
 
@@ -148,7 +165,7 @@ class Host:
     def _wake_stranded(self) -> None:
         """Wake those who wait for a log that nothing will ever be written to again."""
         logs = self.engine.machine.logs
-        for log_id in [log_id for log_id in self._waiters if self.engine.closing or log_id not in logs]:
+        for log_id in [log_id for log_id in self._waiters if log_id not in logs]:
             self._wake_id(log_id)
 
     # ---- time
@@ -223,7 +240,7 @@ class Host:
     async def close(self) -> None:
         """Finish what was submitted, store everything, let go of the directory."""
         self.engine.stop()
-        self._wake_stranded()
+        self.end_waiting()
         if self._timer is not None:
             self._timer.cancel()
         self.engine.flush()

@@ -117,7 +117,7 @@ class Replay:
             case TopicCreated():
                 existing = machine.topics.get(fact.topic)
                 if existing is not None and existing.epoch == fact.epoch:
-                    existing.config = fact.config
+                    machine.topics.configure(existing, fact.config)
                     return
                 if existing is not None:
                     machine.apply_meta(TopicDropped(fact.topic))

@@ -98,14 +98,18 @@ def stored_runs(store: Store, log: Log, image: LogImage) -> list[Run]:
     """The runs an image names; raises `Damaged` when one is not as the image says."""
     runs: list[Run] = []
     for place in image.runs:
-        run = store.run(place.segment, place.section)
-        check_run(store, log, run, place)
+        run = store.run(place.segment, place.section, place.live_count, place.live_bytes)
+        if check_run(store, log, run, place) < place.live_count:
+            run.recount()
         runs.append(run)
     return runs
 
 
-def check_run(store: Store, log: Log, run: SegmentRun, place: RunImage) -> None:
+def check_run(store: Store, log: Log, run: SegmentRun, place: RunImage) -> int:
     """A run must hold the seqs its image names, and at least the deletions that were in its file then.
+
+    Answers how many records the flags leave alive, without looking at a block: one that is damaged fails the reads that
+    need it, not the start.
 
     Marks may have reached the file after the snapshot, so there may be fewer live records; more would be deleted ones
     that come back.
@@ -121,15 +125,15 @@ def check_run(store: Store, log: Log, run: SegmentRun, place: RunImage) -> None:
             first_seq=place.first_seq,
             last_seq=place.last_seq,
         )
-    live, known = (run.live_count, run.live_bytes), (place.live_count, place.live_bytes)
-    if live[0] > known[0] or (live[0] == known[0] and live[1] != known[1]):
+    live = run.flagged_live()
+    if live > place.live_count:
         raise Damaged(
-            f"{path} offset {run.flags_offset()}: {live[0]} records ({live[1]} bytes) of topic {log.topic} between "
-            f"seqs {run.first_seq} and {run.last_seq} are marked as live, the snapshot knows of {known[0]} "
-            f"({known[1]} bytes): deleted records would come back",
+            f"{path} offset {run.flags_offset()}: of seqs {run.first_seq}..{run.last_seq} of topic {log.topic}, {live} "
+            f"are live by their flags, but {place.live_count} by the snapshot: deleted records would come back",
             file=path,
             offset=run.flags_offset(),
             topic=log.topic,
             first_seq=run.first_seq,
             last_seq=run.last_seq,
         )
+    return live

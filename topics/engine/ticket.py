@@ -4,50 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from topics.core.log import Log
 from topics.errors import TopicsError
 
-PENDING = object()
 
+class Ticket(msgspec.Struct, eq=False):
+    """`done` once there is a result or an error. A callback runs at once when it is done already.
 
-class Ticket:
-    """`done` once there is a result or an error. A callback runs at once when it is done already."""
+    A struct because one is made for each write.
+    """
 
-    __slots__ = ("_callbacks", "_reply", "ceiling", "error", "log", "needs_sync", "seq", "visible_at_sync", "waiting")
-
-    def __init__(self) -> None:
-        self._reply: object = PENDING
-        self._callbacks: list[Callable[[Ticket], None]] = []
-        self.error: TopicsError | None = None
-        self.waiting = 0
-        """Shards that have not got far enough yet."""
-        self.needs_sync = False
-        """Whether this ticket waits for a sync, or only for the write to reach the operating system."""
-        self.log: Log | None = None
-        self.seq = 0
-        self.ceiling = 0
-        self.visible_at_sync = False
-        """Whether readers see the records when the ticket is answered, or at the write already."""
-
-    @property
-    def done(self) -> bool:
-        return self._reply is not PENDING or self.error is not None
+    reply: object = None
+    """The answer: final when the ticket is done without an error, and not to be looked at before."""
+    done: bool = False
+    error: TopicsError | None = None
+    waiting: int = 0
+    """Shards that have not got far enough yet."""
+    needs_sync: bool = False
+    """Whether this ticket waits for a sync, or only for the write to reach the operating system."""
+    visible_at_sync: bool = False
+    """Whether readers see the records when the ticket is answered, or at the write already."""
+    log: Log | None = None
+    """The log that was written to, up to `seq`, and its shard."""
+    shard: int = 0
+    seq: int = 0
+    ceiling: int = 0
+    _callbacks: list[Callable[[Ticket], None]] = msgspec.field(default_factory=list)
 
     def result(self) -> object:
         if self.error is not None:
             raise self.error
-        assert self._reply is not PENDING, "the ticket is not done"
-        return self._reply
+        assert self.done, "the ticket is not done"
+        return self.reply
 
     def resolve(self, reply: object) -> None:
         if not self.done:
-            self._reply = reply
-            self._run()
+            self.reply = reply
+            self._finish()
 
     def fail(self, error: TopicsError) -> None:
         if not self.done:
             self.error = error
-            self._run()
+            self._finish()
 
     def on_done(self, callback: Callable[[Ticket], None]) -> None:
         if self.done:
@@ -55,7 +55,9 @@ class Ticket:
         else:
             self._callbacks.append(callback)
 
-    def _run(self) -> None:
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
+    def _finish(self) -> None:
+        # From here on a callback that is added runs at once, so the list stays as it is while it is gone through.
+        self.done = True
+        for callback in self._callbacks:
             callback(self)
+        self._callbacks.clear()

@@ -54,6 +54,8 @@ class Turn:
         self._unborn: set[int] = set()
         self.wanted: Callable[[], None] = lambda: None
         """Called when something was added to a turn that was empty, so that the host flushes it."""
+        self.ticks_ns: Callable[[], int] = lambda: 0
+        """The steady clock that says when a group was written."""
 
     def attach(self, commit_log: CommitLog) -> None:
         """The commit log reports to this turn, so it is started with it and attached then."""
@@ -75,6 +77,11 @@ class Turn:
                 limit="queue_bytes",
                 retry_after_ms=50,
             )
+
+    def fullness(self) -> float:
+        """How much of what may wait for the disk does so, in the shard where it is most; writes are refused at 1."""
+        waiting = [shard.size_bytes + self.commit_log.queued_bytes(at) for at, shard in enumerate(self._shards)]
+        return max(waiting) / self._queue_bytes_max
 
     def stopped(self, log_id: int) -> TopicsError | None:
         """Why a log takes no writes any more; None while it does."""
@@ -207,8 +214,11 @@ class Turn:
     def written(self, shard: int, group: int) -> None:
         state = self._shards[shard]
         state.written_group = group
+        if state.to_write and state.to_write[0][0] <= group:
+            now_ns = self.ticks_ns()
         while state.to_write and state.to_write[0][0] <= group:
             for ticket, reply in state.to_write.popleft()[1]:
+                ticket.written_ns = now_ns
                 if not ticket.visible_at_sync:
                     self._show(ticket)
                 if not ticket.needs_sync:

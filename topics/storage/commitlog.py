@@ -23,14 +23,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from topics.errors import TopicsError
 from topics.storage.fs import Buffer
 
 ALL_POSITIONS = 2**64 - 1
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, gc=False):
     """One fact of one log. The commit log keeps `body` until it is written: do not change it after an append."""
 
     log_id: int

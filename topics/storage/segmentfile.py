@@ -22,7 +22,7 @@ Changing this format: add a version, read both, write the new one; a field may b
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -190,7 +190,7 @@ def _walk(
         found = frame.parse(view, at, salt)
         if found is None or found.kind not in (Kind.SECTION, Kind.BLOCK):
             resume_at = _next_frame(view, at + frame.ALIGN, end_at, salt)
-            _report(_gap(path, view, at, resume_at, salt, previous), on_damage)
+            _report(_gap(path, view, at, resume_at, salt, previous, keys), on_damage)
             at = resume_at
             end = None
             continue
@@ -226,15 +226,26 @@ def _next_frame(view: memoryview, at: int, end_at: int, salt: int) -> int:
     return end_at
 
 
-def _gap(path: str, view: memoryview, at: int, resume_at: int, salt: int, previous: StoredBlock | None) -> Damaged:
-    """What is lost between two offsets, as far as the undamaged neighbours tell."""
+def _gap(
+    path: str,
+    view: memoryview,
+    at: int,
+    resume_at: int,
+    salt: int,
+    previous: StoredBlock | None,
+    keys: Mapping[int, SectionKey],
+) -> Damaged:
+    """What is lost between two offsets, as far as the undamaged neighbours tell, and else the frame's own header."""
     following = frame.parse(view, resume_at, salt)
     first_seq = last_seq = None
-    topic = previous.key.topic if previous is not None and previous.key is not None else None
+    key = previous.key if previous is not None else None
     if previous is not None:
         first_seq = previous.block.last_seq + 1
         if following is not None and following.kind == Kind.BLOCK and following.mark == previous.section_no:
             last_seq = following.position - 1
+    elif (claim := _claim(view, at, keys)) is not None:
+        key, first_seq, last_seq = claim
+    topic = key.topic if key is not None else None
     seqs = f"seqs {'?' if first_seq is None else first_seq}..{'?' if last_seq is None else last_seq}"
     return Damaged(
         f"{path} offset {at}: {resume_at - at} bytes are damaged, at risk: {seqs} of topic {topic or '?'}",
@@ -244,6 +255,19 @@ def _gap(path: str, view: memoryview, at: int, resume_at: int, salt: int, previo
         last_seq=last_seq,
         topic=topic,
     )
+
+
+def _claim(view: memoryview, at: int, keys: Mapping[int, SectionKey]) -> tuple[SectionKey, int, int] | None:
+    """Whose records a damaged block says it holds: worth telling, not worth relying on."""
+    body_at = at + frame.HEADER_BYTES
+    if body_at + blocks.HEADER.size > len(view):
+        return None
+    magic, _, log_id, kind, _, _, first_seq, section_no = frame.HEADER.unpack_from(view, at)
+    key = keys.get(section_no)
+    if magic != frame.MAGIC or kind != Kind.BLOCK or key is None or key.log_id != log_id:
+        return None
+    _, _, count, *_ = blocks.HEADER.unpack_from(view, body_at)
+    return key, first_seq, first_seq + count - 1
 
 
 def _salvaged_salt(path: str, view: memoryview, number: int) -> int | None:

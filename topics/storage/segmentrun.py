@@ -78,11 +78,11 @@ class SegmentRun:
         self._overlays: dict[int, bytearray] = {}
         self._fresh: dict[int, list[I64]] = {}
         """Positions marked in memory and not known to be durable in the file, by block."""
+        self.live_count = self.live_bytes = 0
         if live_count is None or live_bytes is None:
-            counts, sizes = self._live()
-            live_count, live_bytes = int(counts.sum()), int(sizes.sum())
-        self.live_count = live_count
-        self.live_bytes = live_bytes
+            self.recount()
+        else:
+            self.live_count, self.live_bytes = live_count, live_bytes
 
     @property
     def segment_no(self) -> int:
@@ -194,6 +194,25 @@ class SegmentRun:
     def _live_in_block(self, number: int, seq: int) -> tuple[int, int]:
         block = self._block(number)
         return runs.live_from(block, self._marks(number), max(0, seq - block.first_seq))
+
+    def first_live(self, seq: int) -> int | None:
+        entries = self._entries()
+        for number in range(bisect_left(self._last_seqs or self._load_last_seqs(), seq), self._section.blocks):
+            first_seq, last_seq = int(entries["first_seq"][number]), int(entries["last_seq"][number])
+            found = runs.first_live(self._marks(number), first_seq, last_seq, max(seq, first_seq))
+            if found is not None:
+                return found
+        return None
+
+    def flagged_live(self) -> int:
+        """Records that are not flagged as deleted in the file; no block is looked at."""
+        marks = [marks for number in range(self._section.blocks) if (marks := self._marks(number)) is not None]
+        return self._section.count - sum(bytes(flags).count(DEAD_FLAG) for flags in marks)
+
+    def recount(self) -> None:
+        """Take the live count and bytes from the flags, and the blocks they belong to."""
+        counts, sizes = self._live()
+        self.live_count, self.live_bytes = int(counts.sum()), int(sizes.sum())
 
     def _live(self) -> tuple[I64, I64]:
         """Live records and their payload bytes of each block."""

@@ -1,0 +1,128 @@
+"""Answers: success and error bodies, and the ways a handler gives one that is not ready yet.
+
+Every body is one JSON object with a `performance` object in it. An error is `{"error": {code, message, detail}}`;
+what a program must know of it is in `detail`, and what HTTP wants to know of it is in headers made from `detail`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import msgspec
+
+from topics.engine.ticket import Ticket
+from topics.errors import (
+    Internal,
+    MethodNotAllowed,
+    Throttled,
+    TopicsError,
+    Unauthorized,
+    Unavailable,
+)
+from topics.limits import SECOND_MS
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+
+NS_PER_MS = 1e6
+DIGITS = 3
+
+log = logging.getLogger(__name__)
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+def elapsed_ms(context: Context, since_ns: int) -> float:
+    return (context.clock.ticks_ns() - since_ns) / NS_PER_MS
+
+
+def success(
+    context: Context, request: Request, fields: Mapping[str, Any], status: int = 200, **measured: float
+) -> Response:
+    """An answer made of fields; `measured` goes into its `performance`."""
+    return Response(status, msgspec.json.encode({**fields, "performance": _performance(context, request, measured)}))
+
+
+def failure(context: Context, request: Request, error: TopicsError) -> Response:
+    if isinstance(error, Internal):
+        log.error("%s %s failed: %s", request.method, request.path, error.message, extra=_about(request))
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.detail:
+        body["detail"] = error.detail
+    envelope = {"error": body, "performance": _performance(context, request, {})}
+    encoded = msgspec.json.encode(envelope)
+    return Response(error.http_status, encoded, headers=_headers(error))
+
+
+def bug(context: Context, request: Request) -> Response:
+    """The answer to what should not have happened. The log gets the exception under way, the client does not."""
+    log.exception("%s %s failed", request.method, request.path, extra=_about(request))
+    where = f"; the server's log has it under request id {request.request_id}" if request.request_id else ""
+    body = {"code": Internal.code, "message": f"an internal error{where}"}
+    envelope = {"error": body, "performance": _performance(context, request, {})}
+    return Response(Internal.http_status, msgspec.json.encode(envelope))
+
+
+def when_done(
+    context: Context, request: Request, reply: Reply, ticket: Ticket, make: Callable[[Ticket], Response]
+) -> None:
+    """Answer when a ticket is done: with what `make` makes of it, or with its error."""
+
+    def done(ticket: Ticket) -> None:
+        # Whoever resolves tickets must never be stopped by the making of one answer.
+        try:
+            response = make(ticket) if ticket.error is None else failure(context, request, ticket.error)
+        except Exception:
+            response = bug(context, request)
+        reply(response)
+
+    ticket.on_done(done)
+
+
+def later(context: Context, request: Request, reply: Reply, work: Coroutine[Any, Any, Response]) -> asyncio.Task[None]:
+    """Answer with what a coroutine returns or raises."""
+
+    async def run() -> None:
+        try:
+            response = await work
+        except TopicsError as error:
+            response = failure(context, request, error)
+        except asyncio.CancelledError:
+            response = failure(context, request, _interrupted())
+        except Exception:
+            response = bug(context, request)
+        reply(response)
+
+    task = asyncio.get_running_loop().create_task(run())
+    context.tasks.add(task)
+    task.add_done_callback(context.tasks.discard)
+    return task
+
+
+def _interrupted() -> TopicsError:
+    return Internal("the request was given up before it was answered; whether it was carried out is not known")
+
+
+def _performance(context: Context, request: Request, measured: Mapping[str, float]) -> dict[str, float]:
+    total = {"server_total_ms": round(elapsed_ms(context, request.received_ns), DIGITS)}
+    return total | {name: round(value, DIGITS) for name, value in measured.items()}
+
+
+def _headers(error: TopicsError) -> Headers:
+    match error:
+        case Throttled() | Unavailable():
+            # HTTP counts whole seconds; a client that wants it finer reads `detail.retry_after_ms`.
+            wait_ms = int(error.detail.get("retry_after_ms", SECOND_MS))
+            return ((b"Retry-After", b"%d" % max(1, -(-wait_ms // SECOND_MS))),)
+        case Unauthorized():
+            return ((b"WWW-Authenticate", b"Bearer"),)
+        case MethodNotAllowed():
+            return ((b"Allow", ", ".join(error.detail["allow"]).encode()),)
+        case _:
+            return ()
+
+
+def _about(request: Request) -> dict[str, str]:
+    return {"request_id": request.request_id}

@@ -1,0 +1,164 @@
+"""The composition root of the server, and its life.
+
+    bound -> recovering -> serving -> draining -> closed
+
+`start` binds the address first: somebody else's port is found out before the directory is touched, and probes are
+answered while the engine recovers on a thread. Until it has, `Context.host` is None, which is how the dispatch knows to
+answer `not_ready`. `close` may come at any time. It stops listening and says `shutting_down` to whoever is still
+connected, ends the waits of readers, gives requests in flight their time, and only then closes the engine, so
+that what is written until the last moment is in the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import TracebackType
+
+from topics.clock import Clock
+from topics.embedded import opener, record_limits
+from topics.engine.host import Host
+from topics.errors import InvalidSetting
+from topics.server.accesslog import with_access_log
+from topics.server.auth import Authenticator, check_bind
+from topics.server.connections import Connections
+from topics.server.context import Context
+from topics.server.dispatch import Dispatcher
+from topics.server.http import HttpOptions, HttpProtocol
+from topics.server.logs import fields
+from topics.server.message import Dispatch
+from topics.server.quota import Quota
+from topics.settings import Settings
+
+LISTEN_BACKLOG = 1024
+"""Connections that the system holds while the loop is busy."""
+
+log = logging.getLogger(__name__)
+
+
+class Server:
+    """Entered with `async with`: bound inside, drained and closed behind it."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        check_bind(settings)
+        authenticator = Authenticator.of(settings)
+        self.key_count = len(authenticator)
+        self._settings = settings
+        self._clock = clock
+        self._context = Context(settings, record_limits(settings), clock, clock.now_ms())
+        self._connections = Connections()
+        self._dispatch: Dispatch = Dispatcher(self._context, authenticator, Quota(settings.max_inflight_per_key))
+        if settings.access_log:
+            self._dispatch = with_access_log(self._dispatch, clock)
+        self.url = ""
+        """Where the server listens, once it does; with port 0, the port that the system chose."""
+        self._listener: asyncio.Server | None = None
+        self._recovery: asyncio.Task[None] | None = None
+
+    @property
+    def topic_count(self) -> int:
+        host = self._context.host
+        return 0 if host is None else len(host.engine.machine.topics)
+
+    async def __aenter__(self) -> Server:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ---- the start
+
+    async def start(self) -> None:
+        """Listen, and begin to recover. Raises `InvalidSetting` when the address cannot be had."""
+        self._listener = await self._listen()
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        log.info("listening", extra=fields(url=self.url, data_dir=self._settings.data_dir, keys=self.key_count))
+        if not self.key_count:
+            log.warning("authentication is off: everybody who reaches the address may do everything")
+        self._recovery = asyncio.create_task(self._recover())
+
+    async def _listen(self) -> asyncio.Server:
+        settings = self._settings
+        options = HttpOptions(body_bytes_max=settings.max_body_bytes)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.create_server(
+                lambda: HttpProtocol(self._dispatch, options, self._connections, self._clock),
+                settings.host,
+                settings.port,
+                backlog=LISTEN_BACKLOG,
+            )
+        except OSError as error:
+            # The system's own words for a name that leads nowhere, a port that is taken or one that needs privileges.
+            reason = error.strerror or str(error)
+            raise InvalidSetting(
+                f"cannot listen on {settings.host} port {settings.port}: {reason}. Expected an address of this machine "
+                "(--host, TOPICS_HOST) and a port that is free (--port, TOPICS_PORT)",
+                settings=["TOPICS_HOST", "TOPICS_PORT"],
+            ) from error
+
+    async def _recover(self) -> None:
+        context = self._context
+        began_ns = self._clock.ticks_ns()
+        host = await Host.open(opener(self._settings, self._progress))
+        context.recovery_progress = 1.0
+        context.host = host
+        report = host.engine.report
+        log.info(
+            "ready",
+            extra=fields(
+                topics=self.topic_count,
+                facts=report.facts,
+                last_stop=report.last_stop,
+                ms=(self._clock.ticks_ns() - began_ns) // 1_000_000,
+            ),
+        )
+        for note in report.notes:
+            log.warning("mended", extra=fields(note=note))
+
+    def _progress(self, done: float) -> None:
+        """Called on the thread that recovers; one assignment needs no lock."""
+        self._context.recovery_progress = done
+
+    async def ready(self) -> None:
+        """Returns when every topic is served; raises what the recovery raised."""
+        assert self._recovery is not None
+        await asyncio.shield(self._recovery)
+
+    async def ready_before(self, stop: asyncio.Event) -> bool:
+        """The same, giving up when `stop` is set first."""
+        stopped = asyncio.create_task(stop.wait())
+        ready = asyncio.create_task(self.ready())
+        try:
+            await asyncio.wait({stopped, ready}, return_when=asyncio.FIRST_COMPLETED)
+            if not ready.done():
+                return False
+            ready.result()
+            return True
+        finally:
+            stopped.cancel()
+            ready.cancel()
+
+    # ---- the end
+
+    async def close(self) -> None:
+        """Drain, store everything and let go of the directory. A recovery that is under way is waited for."""
+        if self._listener is None:
+            return
+        listener, self._listener = self._listener, None
+        self._context.draining = True
+        log.info("draining", extra=fields(drain_ms=self._settings.drain_ms))
+        listener.close()
+        if self._recovery is not None:
+            await asyncio.wait({self._recovery})
+        host = self._context.host
+        if host is not None:
+            host.end_waiting()
+        await self._connections.drain(self._settings.drain_ms / 1000)
+        if host is not None:
+            await host.close()
+        log.info("stopped")

@@ -1,0 +1,79 @@
+"""From a request to its handler, and from whatever comes of it to exactly one answer.
+
+In this order: the route (404, 405), the key (401), what the key may do (403), the key's quota (429), the content type
+(415), and then the handler with its own refusals.
+"""
+
+from __future__ import annotations
+
+from topics.errors import TopicsError, UnsupportedMediaType
+from topics.server.answers import bug, failure
+from topics.server.auth import Authenticator, check_name, check_scope
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import EVERYBODY, NO_SCOPE
+from topics.server.quota import Quota, Release
+from topics.server.table import Table
+
+_JSON_TYPES = {"application/json", "application/json; charset=utf-8"}
+"""What nearly every client sends, letter for letter."""
+
+
+class Dispatcher:
+    """A `Dispatch`."""
+
+    def __init__(self, context: Context, table: Table, authenticator: Authenticator, quota: Quota) -> None:
+        self._context = context
+        self._table = table
+        self._authenticator = authenticator
+        self._quota = quota
+
+    def __call__(self, request: Request, reply: Reply) -> None:
+        try:
+            self._answer(request, reply)
+        except TopicsError as error:
+            reply(failure(self._context, request, error))
+        except Exception:
+            reply(bug(self._context, request))
+
+    def _answer(self, request: Request, reply: Reply) -> None:
+        if request.method == "OPTIONS":
+            allow = ", ".join(self._table.allowed(request.path))
+            reply(Response(204, headers=((b"Allow", allow.encode()),)))
+            return
+        route, request.params = self._table.find(request.method, request.path)
+        if route.scope is not NO_SCOPE:
+            principal = request.principal = self._authenticator.authenticate(request)
+            if principal is not EVERYBODY:
+                check_scope(principal, route.scope)
+                if route.name_param is not None:
+                    check_name(principal, request.params[route.name_param], route.name_param)
+                reply = _releasing(self._quota.enter(principal), reply)
+        if request.body and route.operation.request_body is not None:
+            check_content_type(request)
+        route.handler(self._context, request, reply)
+
+
+def _releasing(release: Release, reply: Reply) -> Reply:
+    """The slot is free before the client can know: its next request finds room."""
+
+    def answered(response: Response) -> None:
+        release()
+        reply(response)
+
+    return answered
+
+
+def check_content_type(request: Request) -> None:
+    """A body is JSON in UTF-8, and says so."""
+    given = request.headers.get("content-type", "")
+    if given in _JSON_TYPES:
+        return
+    media_type, *parameters = (part.strip().lower() for part in given.split(";"))
+    charsets = [value.strip('"') for name, _, value in (part.partition("=") for part in parameters) if name == "charset"]
+    if media_type != "application/json" or any(charset != "utf-8" for charset in charsets):
+        expected = "application/json; charset=utf-8"
+        found = f"not {given}" if given else "and there is none"
+        raise UnsupportedMediaType(
+            f"Content-Type of a request with a body must be {expected}, {found}", given=given, expected=expected
+        )

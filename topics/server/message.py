@@ -1,0 +1,46 @@
+"""A request and a response: all that passes between the wire and the handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from topics.server.principal import EVERYBODY, Principal
+
+JSON = b"application/json"
+
+
+@dataclass(slots=True)
+class Request:
+    """One parsed request. Header names are lower case; of a repeated header the first counts."""
+
+    method: str
+    path: str
+    """Percent-decoded, without the query."""
+    query: str
+    """As it came, still encoded."""
+    headers: Mapping[str, str] = field(repr=False)
+    """Not in the repr, nor the body: a key or a payload must not end up in a log."""
+    body: bytes = field(repr=False)
+    """Whole, and decompressed."""
+    received_ns: int
+    request_id: str = ""
+    principal: Principal = EVERYBODY
+    params: Mapping[str, str] = field(default_factory=dict)
+    """What the route's path captured: `{"topic": …}`."""
+
+
+@dataclass(slots=True)
+class Response:
+    status: int
+    body: bytes = b""
+    content_type: bytes = JSON
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+Reply = Callable[[Response], None]
+"""Called exactly once for each request, at any time, on the loop. The protocol keeps pipelined requests in order."""
+
+Dispatch = Callable[[Request, Reply], None]
+"""What the protocol hands each whole request to. It never raises and never blocks; an answer that is ready is given
+before it returns."""

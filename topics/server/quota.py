@@ -1,0 +1,67 @@
+"""Quotas: how many requests one key may have under way at a time.
+
+A request takes a slot and gives it back when its answer is given. A slot that is lost, because a handler failed or the
+client went away and nobody will ever answer, is given back when the last reference to it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from topics.errors import Throttled
+from topics.server.principal import Principal
+
+Release = Callable[[], None]
+"""Gives a slot back; more than once does no harm."""
+
+
+class Slot:
+    __slots__ = ("_counts", "_key_id")
+
+    def __init__(self, counts: dict[str, int], key_id: str) -> None:
+        self._counts = counts
+        self._key_id = key_id
+        counts[key_id] = counts.get(key_id, 0) + 1
+
+    def __call__(self) -> None:
+        key_id = self._key_id
+        if key_id:
+            self._key_id = ""
+            left = self._counts[key_id] - 1
+            if left:
+                self._counts[key_id] = left
+            else:
+                del self._counts[key_id]
+
+    def __del__(self) -> None:
+        self()
+
+
+def _nothing() -> None:
+    """The slot of somebody who has no quota."""
+
+
+class Quota:
+    def __init__(self, inflight_per_key_max: int) -> None:
+        """0 is no cap."""
+        self._inflight_max = inflight_per_key_max
+        self._inflight: dict[str, int] = {}
+
+    def enter(self, principal: Principal) -> Release:
+        """A slot for one request; `Throttled` when the key has none left. Without keys there is nobody to charge."""
+        key_id = principal.key_id
+        most = self._inflight_max
+        if not most or not key_id:
+            return _nothing
+        if self._inflight.get(key_id, 0) >= most:
+            raise Throttled(
+                f"this key has {most} requests under way, as many as TOPICS_MAX_INFLIGHT_PER_KEY allows; "
+                "try again when some are answered",
+                limit="max_inflight_per_key",
+                max=most,
+            )
+        return Slot(self._inflight, key_id)
+
+    def inflight(self) -> int:
+        """Requests under way of all keys."""
+        return sum(self._inflight.values())

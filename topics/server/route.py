@@ -1,0 +1,42 @@
+"""A route: one line of the table from which dispatch, authorisation, 404/405 and the OpenAPI document are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from topics.server.message import Reply, Request
+from topics.server.principal import Scope
+
+if TYPE_CHECKING:
+    from topics.server.context import Context
+
+Handler = Callable[["Context", Request, Reply], None]
+"""Answers by calling `reply`, now or later. Raises `TopicsError` for what it refuses at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What the OpenAPI document says of a route."""
+
+    summary: str
+    description: str
+    tag: str
+    parameters: tuple[dict[str, Any], ...] = ()
+    request_body: dict[str, Any] | None = None
+    responses: dict[str, Any] | None = None
+    """Status to response object; the common errors are added to each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    method: str
+    path: str
+    """`/v0/topics/{topic}/diff`: a part in braces captures one path segment."""
+    scope: Scope
+    """What the key needs; `NO_SCOPE` is open to everybody."""
+    handler: Handler
+    operation: Operation
+    name_param: str | None = None
+    """The captured part that is checked against the key's prefixes."""
