@@ -108,6 +108,10 @@ PARTITION_CACHE_KEYS_MAX: Final = 16_384
 WAIT_MS_MAX: Final = 30 * SECOND_MS
 """The longest a read waits for something to tell; a longer wait is clamped to it."""
 
+PAGE_SIZE_DEFAULT: Final = 100
+PAGE_SIZE_MAX: Final = 1000
+"""Entries in one page of a list; a larger page is clamped to it."""
+
 # Config
 
 PRIORITY_MIN: Final = -1000

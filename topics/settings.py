@@ -97,6 +97,10 @@ class Settings:
         int, About(Unit.MS, "Event-loop lag above which writes are throttled with 429; 0 never throttles.")
     ] = 500
 
+    cors_origins: Annotated[
+        str | None,
+        About(Unit.TEXT, "Origins whose web pages may call the server, separated by commas; `*` is any."),
+    ] = None
     drain_ms: Annotated[
         int, About(Unit.MS, "Time that requests in flight have to finish when the server stops.", 0, HOUR_MS)
     ] = 10 * SECOND_MS

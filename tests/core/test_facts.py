@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.rig import Rig, frozen
 from topics.core import facts
 from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
-from topics.core.facts import Appended, Floors
+from topics.core.facts import Appended, Floors, parse_plain, plain_body
 from topics.core.match import Match
 from topics.core.records import Records
 from topics.model import Durability, Reason, TopicConfig
@@ -53,6 +54,37 @@ def test_the_bytes_of_a_plain_append() -> None:
     assert bytes(body_of(Appended(records, 11))) == struct.pack("<QII", 11, 0, 0) + block
     floors = Floors(5, 4, {Reason.TTL: 3})
     assert bytes(body_of(Appended(records, 11, floors))) == struct.pack("<QII4Q", 11, 1, 0, 5, 4, 0, 3) + block
+
+
+ONE = st.fixed_dictionaries(
+    {"data": st.none() | st.text(max_size=9)},
+    optional={"tag": st.just("a"), "node": st.just("n"), "meta": st.just({"k": "v"})},
+)
+
+
+@given(
+    ceiling=U64,
+    floors=st.none() | FLOORS,
+    key=st.none() | KEYS,
+    stage_log_id=st.sampled_from([0, 0, 3]),
+    items=st.lists(ONE, min_size=1, max_size=2),
+)
+def test_a_plain_append_has_the_same_bytes_and_is_told_from_all_others(
+    ceiling: int, floors: Floors | None, key: DedupeKey | None, stage_log_id: int, items: list[dict[str, Any]]
+) -> None:
+    records = Records.of(items)
+    encoded = records.encode(9, TS)
+    body = body_of(Appended(encoded, ceiling, floors, key, stage_log_id))
+    if records.is_plain and floors is None and key is None and not stage_log_id:
+        assert plain_body(ceiling, 9, TS, encoded.text, records.payload_bytes) == body
+        assert parse_plain(body) == (ceiling, 9, TS, memoryview(encoded.text), records.payload_bytes)
+    else:
+        assert parse_plain(body) is None
+
+
+def test_floors_are_not_taken_for_the_head_of_a_plain_append() -> None:
+    floors = Floors(5, 4, {Reason.CAP: 1})
+    assert parse_plain(body_of(Appended(Records.of([{"data": 1}]).encode(7, TS), 11, floors))) is None
 
 
 @pytest.mark.parametrize(
@@ -125,3 +157,36 @@ def test_what_a_delete_matches() -> None:
     assert facts.Deleted(7).match is None
     assert facts.Deleted(7, b"", prefix=True).match == Match(b"", prefix=True)
     assert facts.Deleted(7, b"a").match == Match(b"a", prefix=False)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([{}, {}, {"tag": "a"}, {"node": "n"}, {"meta": {"k": "v"}}]),
+            st.sampled_from([None, None, IdempotencyKey("k")]),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from(["memory", "disk", "fsync"]),
+    st.sampled_from([0, 2]),
+)
+def test_what_is_stored_of_a_write_does_not_depend_on_the_path_it_took(
+    writes: list[tuple[dict[str, Any], IdempotencyKey | None]], durability: str, cap_records: int
+) -> None:
+    rig = Rig()
+    rig.configure(durability=durability, cap_records=cap_records)
+    by_batch = Rig()
+    by_batch.configure(durability=durability, cap_records=cap_records)
+    log = by_batch.log()
+    for more, key in writes:
+        rig.write({"data": 1, **more}, key=key)
+    for fact in rig.facts[1:]:
+        (body,) = fact.body
+        appended = Appended.parse(memoryview(body))
+        assert b"".join(appended.buffers()) == body, "the same bytes"
+        log.apply_appended(appended)
+    log.recount()
+    replayed = rig.replayed().log()
+    assert frozen(replayed) == frozen(log), "and the same state"
+    assert (replayed.count, replayed.low, replayed.next_seq) == (rig.log().count, rig.log().low, rig.log().next_seq)

@@ -3,8 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.core.rig import T0_MS, Rig
+from tests.core.rig import T0_MS, Rig, frozen
 from topics.core import log as module
 from topics.core.block import Block
 from topics.core.facts import Appended, Deleted, Floors, FloorsMoved, HeadMoved, SeqsSkipped
@@ -28,6 +30,63 @@ def append(log: Log, *datas: Any, config: TopicConfig | None = None, ts: int = T
 
 def shape(log: Log) -> list[tuple[str, int, int]]:
     return [(type(run).__name__, run.first_seq, run.last_seq) for run in log.parts()]
+
+
+CONFIGS = st.builds(
+    TopicConfig,
+    durability=st.sampled_from(list(Durability)),
+    cap_records=st.sampled_from([0, 3]),
+    cap_bytes=st.sampled_from([0, 40]),
+)
+WRITES = st.lists(
+    st.tuples(
+        st.sampled_from(["", "a", "b" * 11, "c" * TAIL_BATCH_BYTES_MAX]),
+        st.sampled_from([0, 1, 2**32]),
+        st.sampled_from(["", "", "", "hole", "delete"]),
+    ),
+    max_size=8,
+)
+
+
+def disturb(log: Log, how: str) -> None:
+    """What may stand between two writes."""
+    if how == "hole":
+        log.add_hole(log.next_seq, log.next_seq + 2, Reason.RESTART)
+    elif how == "delete":
+        log.apply_deleted(Deleted(log.next_seq - 1))
+
+
+@given(CONFIGS, WRITES)
+def test_a_plain_record_is_appended_as_a_batch_of_one_would_be(
+    config: TopicConfig, writes: list[tuple[str, int, str]]
+) -> None:
+    by_batch, by_record = new_log(), new_log()
+    ts = T0_MS
+    for data, step_ms, how in writes:
+        ts += step_ms
+        records = Records.of([{"data": data}])
+        floors = by_batch.append(records.encode(by_batch.next_seq, ts), config)
+        text = records.plain_text(by_record.next_seq, ts)
+        assert by_record.append_plain(ts, text, records.payload_bytes, config) == floors
+        for log in (by_batch, by_record):
+            disturb(log, how)
+        assert frozen(by_record) == frozen(by_batch)
+
+
+@given(WRITES)
+def test_a_plain_record_is_replayed_as_a_batch_of_one_would_be(writes: list[tuple[str, int, str]]) -> None:
+    by_batch, by_record = new_log(), new_log()
+    ts = T0_MS
+    for ceiling, (data, step_ms, how) in enumerate(writes):
+        ts += step_ms
+        records = Records.of([{"data": data}])
+        encoded = records.encode(by_batch.next_seq, ts)
+        by_batch.apply_appended(Appended(encoded, 100 - ceiling))
+        by_record.apply_plain(100 - ceiling, ts, memoryview(encoded.text), records.payload_bytes)
+        for log in (by_batch, by_record):
+            disturb(log, how)
+            log.recount()
+        assert frozen(by_record) == frozen(by_batch)
 
 
 def test_small_batches_gather_in_the_tail_and_large_ones_are_runs() -> None:

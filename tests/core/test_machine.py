@@ -9,6 +9,7 @@ from tests.core.rig import T0_MS, Rig, frozen
 from topics.core.commands import Append, Configure, Delete, Drop
 from topics.core.dedupe import IdempotencyKey, ProducerKey
 from topics.core.facts import Appended, Deleted, FloorsMoved, HeadMoved, TopicCreated, parse_log_fact, parse_meta_fact
+from topics.core.log import Hole
 from topics.core.machine import Bounds
 from topics.core.match import parse_match
 from topics.core.outcome import Outcome, StoredFact
@@ -480,3 +481,12 @@ def test_a_topic_is_created_with_its_facts() -> None:
     outcome = rig.step(Configure("t", {"partitions": 3}))
     assert parsed(outcome.facts[0]) == TopicCreated("t", 1, 1, TopicConfig(partitions=3), T0_MS)
     assert rig.machine.next_log_id == 4 and sorted(rig.machine.logs) == [1, 2, 3]
+
+
+def test_a_record_that_is_missing_among_the_facts_leaves_a_hole() -> None:
+    rig = Rig()
+    for number in range(4):
+        rig.write_numbers(number)
+    del rig.facts[2:4]
+    log = rig.replayed().log()
+    assert (log.holes, log.count) == ([Hole(2, 3, Reason.DAMAGE)], 2)

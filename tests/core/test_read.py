@@ -9,7 +9,7 @@ from topics.core import log as log_module
 from topics.core.facts import SeqsSkipped
 from topics.core.log import Log
 from topics.core.match import Match
-from topics.core.read import ReadPlan, plan_read
+from topics.core.read import ReadPlan, cursor_at, plan_read
 from topics.model import Page, Reason, Tombstone
 
 
@@ -287,3 +287,59 @@ def test_scanned_counts_what_was_looked_at() -> None:
     assert plan_read(log, 4, 0, 10, PLENTY).scanned == 4
     assert plan_read(log, 4, 0, 10, PLENTY, match=Match(b"none", prefix=False)).scanned == 4
     assert plan_read(log, 4, 0, 1, PLENTY).scanned == 2
+
+
+# ---- reading by time
+
+
+def by_time(count: int, **config: Any) -> Rig:
+    """A topic with a record a second, three to a block: record n has the time n seconds."""
+    rig = Rig()
+    rig.configure(**config)
+    for number in range(1, count + 1):
+        rig.now_ms = number * 1000
+        rig.write_numbers(number)
+        if number % 3 == 0:
+            rig.log().freeze_tail()
+    rig.log().visible_seq = rig.log().head_seq
+    return rig
+
+
+def test_a_time_is_the_cursor_before_its_first_record() -> None:
+    log = by_time(8).log()
+    for number in range(2, 9):
+        assert cursor_at(log, number * 1000) == cursor_at(log, number * 1000 - 999) == number - 1
+    assert cursor_at(log, 0) == cursor_at(log, 1000) == 0
+    assert cursor_at(log, 8001) == 8
+
+
+def test_a_time_before_the_floor_is_the_beginning_so_that_the_loss_is_told() -> None:
+    rig = by_time(8, cap_records=4)
+    assert cursor_at(rig.log(), 3000) == cursor_at(rig.log(), 5000) == 0
+    assert outline(rig.page(cursor_at(rig.log(), 3000))) == ([5, 6, 7, 8], (1, 4, "cap"), 8)
+    assert cursor_at(rig.log(), 6000) == 5, "5 is older and there: nothing of that time was lost"
+
+
+def test_a_time_behind_a_hole_begins_before_the_hole() -> None:
+    rig = by_time(3)
+    skip(rig, 4)
+    rig.now_ms = 9000
+    rig.write_numbers(8)
+    rig.log().visible_seq = rig.log().head_seq
+    cursor = cursor_at(rig.log(), 5000)
+    assert cursor == 3
+    assert outline(rig.page(cursor)) == ([8], (4, 7, "restart"), 8)
+
+
+def test_a_time_leads_to_nothing_that_is_not_visible_yet() -> None:
+    rig = by_time(6)
+    rig.log().visible_seq = 2
+    assert cursor_at(rig.log(), 5000) == 2
+    assert cursor_at(rig.log(), 9000) == 2
+
+
+def test_deleted_records_do_not_count_as_older() -> None:
+    rig = by_time(6)
+    rig.delete(before_seq=4)
+    assert cursor_at(rig.log(), 4000) == 0
+    assert outline(rig.page(0)) == ([4, 5, 6], None, 6)

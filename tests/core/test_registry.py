@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from topics.core.registry import Registry, Topic
-from topics.model import TopicConfig
+from topics.model import Durability, TopicConfig, TopicType
 
 
 def registry(*names: str) -> Registry:
@@ -49,3 +49,15 @@ def test_a_removed_topic_is_gone_and_its_name_free() -> None:
 
 def test_a_topic_has_a_log_for_each_partition() -> None:
     assert list(Topic("t", TopicConfig(partitions=3), 1, 7, 0).log_ids()) == [7, 8, 9]
+
+
+def test_it_counts_topics_by_what_they_are() -> None:
+    topics = registry("a", "b")
+    found = topics.get("a")
+    assert found is not None
+    topics.configure(found, TopicConfig(type=TopicType.QUEUE, durability=Durability.FSYNC))
+    assert found.config.type is TopicType.QUEUE
+    assert topics.by_class == {Durability.DISK: 1, Durability.FSYNC: 1}
+    assert topics.by_type == {TopicType.LOG: 1, TopicType.QUEUE: 1}
+    topics.remove("a")
+    assert (topics.by_class[Durability.FSYNC], topics.by_type[TopicType.QUEUE]) == (0, 0)

@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.core.rig import frozen
 from topics.core import tail as module
 from topics.core.block import TS_SPAN_MS_MAX, Block
 from topics.core.encoded import EncodedRecords
 from topics.core.match import Match
 from topics.core.records import Records
-from topics.core.run import DEAD
+from topics.core.run import DEAD, seq_range
 from topics.core.tail import Tail
 from topics.limits import BLOCK_RECORDS, BLOCK_TEXT_BYTES
 
@@ -84,6 +87,49 @@ def test_what_fits_a_tail(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not tail.takes(2, TS + TS_SPAN_MS_MAX + 1, 1, 10), "too far apart in time for a 32-bit column"
     monkeypatch.setattr(module, "BLOCK_TEXT_BYTES", 8)
     assert Tail(1, TS).takes(1, TS, 1, 100), "an empty tail takes a batch of any size"
+
+
+ITEMS = st.fixed_dictionaries(
+    {"data": st.text("ab", max_size=30)},
+    optional={"tag": st.sampled_from("xy"), "node": st.sampled_from("mn"), "meta": st.just({"k": "v"})},
+)
+STEP_MS = st.sampled_from([0, 0, 0, 0, 1, 5, TS_SPAN_MS_MAX])
+SKIPPED = st.sampled_from([0, 0, 0, 1])
+
+
+@given(st.lists(st.tuples(ITEMS | st.just({"data": 7}), STEP_MS, st.booleans(), SKIPPED), max_size=12))
+def test_a_plain_record_is_added_as_a_batch_of_one_would_be(steps: list[tuple[dict[str, Any], int, bool, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BLOCK_RECORDS", 4)
+        patch.setattr(module, "BLOCK_TEXT_BYTES", 250)
+        by_batch, by_record = Tail(5, TS), Tail(5, TS)
+        ts = TS
+        for item, step_ms, delete, skipped in steps:
+            ts += step_ms
+            one, records = batch(by_batch.last_seq + 1 + skipped, item, ts=ts), Records.of([item])
+            fits = by_batch.takes(one.first_seq, ts, 1, len(one.text))
+            if fits:
+                by_batch.extend(one)
+            if records.is_plain:
+                assert records.plain_text(one.first_seq, ts) == one.text
+                assert by_record.add(one.first_seq, ts, one.text, records.payload_bytes) == fits
+            elif fits:
+                by_record.extend(one)
+            if fits and delete:
+                assert by_record.mark(seq_range(one.first_seq, one.first_seq + 1)) == by_batch.mark(
+                    seq_range(one.first_seq, one.first_seq + 1)
+                )
+            assert frozen(by_record) == frozen(by_batch)
+
+
+def test_a_plain_record_is_added_as_long_as_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = batch(1, {"data": 1}).text
+    monkeypatch.setattr(module, "BLOCK_RECORDS", 2)
+    tail = Tail(1, TS)
+    assert [tail.add(seq, TS, text, 1) for seq in (1, 2, 3)] == [True, True, False], "too many records"
+    monkeypatch.setattr(module, "BLOCK_RECORDS", 9)
+    monkeypatch.setattr(module, "BLOCK_TEXT_BYTES", tail.text_bytes + len(text))
+    assert not tail.add(3, TS, text, 1) and tail.add(3, TS, text[:-1], 1), "too much text"
 
 
 def test_marks_grow_with_the_tail_and_freeze_with_it() -> None:

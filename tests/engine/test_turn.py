@@ -66,6 +66,18 @@ def test_disk_is_answered_at_the_write_below_the_durable_ceiling() -> None:
     assert len(before) == 1, "and synced within its interval"
 
 
+def test_a_ticket_knows_when_it_was_written() -> None:
+    rig = Rig()
+    rig.configure("odd", durability="fsync")
+    rig.clock.advance(5)
+    ticket = rig.submit("odd", 1)
+    at_each_sync(rig, lambda call: rig.clock.advance(3))
+    before_ns = rig.clock.ticks_ns()
+    rig.work()
+    assert ticket.written_ns == before_ns
+    assert rig.clock.ticks_ns() > before_ns
+
+
 def test_memory_is_answered_at_the_write() -> None:
     rig = Rig()
     rig.configure("odd", durability="memory")
@@ -380,6 +392,20 @@ def test_a_write_is_throttled_before_anything_changes() -> None:
     assert frozen(rig.engine.machine) == before
     rig.work()
     assert rig.write("odd", "y" * 4_000).first_seq == 3
+
+
+def test_how_full_the_fullest_shard_is() -> None:
+    rig = Rig(with_wal(queue_bytes_max=10_000))
+    rig.configure("odd")
+    rig.configure("even")
+    assert rig.engine.turn.fullness() == 0
+    rig.submit("even", "x" * 1_000)
+    rig.submit("odd", "x" * 5_000)
+    assert 0.5 < rig.engine.turn.fullness() < 0.6
+    rig.engine.flush()
+    assert 0.5 < rig.engine.turn.fullness() < 0.6, "handed over, not written"
+    rig.work()
+    assert rig.engine.turn.fullness() == 0
 
 
 def submit_until_throttled(rig: Rig) -> list[Ticket]:

@@ -27,7 +27,7 @@ from topics.server.logs import configure
 from topics.settings import TABLE, Setting, Settings, Unit, load, show
 from topics.storage.fs import RealFs
 
-EXIT_DAMAGED = 1
+EXIT_FAILED = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -51,7 +51,10 @@ def serve(*, config: str | None = None, **flags: str | bool | None) -> int:
         hint = f"`topics fsck {settings.data_dir}` says what is left, `--repair` keeps everything readable"
         message = damage.message if "topics fsck" in damage.message else f"{damage.message}\n{hint}"
         errors.print(Panel(Text(message), title=damage.code, border_style="red"))
-        return EXIT_DAMAGED
+        return EXIT_FAILED
+    except OSError as error:
+        errors.print(Panel(Text(str(error)), title="the disk refuses", border_style="red"))
+        return EXIT_FAILED
     return 0
 
 
@@ -102,8 +105,8 @@ def read_config(path: str) -> Mapping[str, object]:
 def _parameter(setting: Setting) -> inspect.Parameter:
     about = setting.about
     default = "" if setting.default is None else f" [default: {show(setting.default, about.unit)}]"
-    kind: object = bool | None if about.unit is Unit.FLAG else str | None
-    annotation = Annotated[kind, Parameter(help=about.doc + default, negative="", show_default=False)]
+    told = Parameter(help=about.doc + default, negative="", show_default=False)
+    annotation = Annotated[bool | None, told] if about.unit is Unit.FLAG else Annotated[str | None, told]
     return inspect.Parameter(setting.key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

@@ -33,6 +33,7 @@ _FLOORS = struct.Struct("<4Q")
 _HAS_FLOORS = 1
 _PLAIN = struct.Struct("<QQQQQQIIII")
 """All that stands before the text of an append of one plain record, some fields that are constant taken together."""
+_PLAIN_BYTES = _PLAIN.size
 _PLAIN_COUNTS = 1
 """Of a plain record: one record, no optional column, no names."""
 
@@ -101,12 +102,12 @@ def plain_body(ceiling: int, seq: int, ts: int, text: bytes, data_len: int) -> b
     return _PLAIN.pack(ceiling, 0, seq, ts, _PLAIN_COUNTS, 0, text_len, 0, text_len, data_len) + text
 
 
-def parse_plain(body: memoryview) -> tuple[int, int, int, bytes, int] | None:
-    """Ceiling, seq, ts, text and length of the data, if this is the body of such an append; else None."""
-    ceiling, flags, seq, ts, counts, lens, _, _, _, data_len = _PLAIN.unpack_from(body)
-    if flags or lens or counts != _PLAIN_COUNTS:
+def parse_plain(body: memoryview) -> tuple[int, int, int, memoryview, int] | None:
+    """Ceiling, seq, ts, text (a view) and length of the data, if this is the body of such an append; else None."""
+    ceiling, flags, seq, ts, counts, _, _, _, _, data_len = _PLAIN.unpack_from(body)
+    if flags or counts != _PLAIN_COUNTS:
         return None
-    return ceiling, seq, ts, bytes(body[_PLAIN.size :]), data_len
+    return ceiling, seq, ts, body[_PLAIN_BYTES:], data_len
 
 
 class _Extra(msgspec.Struct, array_like=True):

@@ -21,10 +21,11 @@ What does, a delete or a change of the TTL, stores the floors first: `floors_uns
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 
+from topics.core.block import Buffer
 from topics.core.dedupe import Dedupe
 from topics.core.encoded import EncodedRecords
 from topics.core.facts import Appended, Deleted, Floors, FloorsMoved, HeadMoved, LogFact, SeqsSkipped
@@ -37,6 +38,8 @@ from topics.model import Durability, Reason, TopicConfig
 
 SEQ_BASE = 1
 NO_CAPS = TopicConfig()
+# Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
+_EPHEMERAL: Final = Durability.EPHEMERAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +181,11 @@ class Log:
         self._drop_runs()
 
     def _add(self, count: int, size: int) -> None:
+        totals = self.totals
         self.count += count
         self.bytes += size
-        self.totals.count += count
-        self.totals.bytes += size
+        totals.count += count
+        totals.bytes += size
 
     def leave(self) -> None:
         """The log is gone: it counts no more in the totals."""
@@ -259,14 +263,9 @@ class Log:
         self.next_seq = records.first_seq + records.count
         return self._grown(records.count, records.payload_bytes, records.ts, config)
 
-    def append_plain(self, ts: int, text: bytes, data_len: int, config: TopicConfig) -> Floors | None:
+    def append_plain(self, ts: int, text: Buffer, data_len: int, config: TopicConfig) -> Floors | None:
         """`append` of one record without tag, node and meta, whose text gives it `next_seq`."""
-        tail, seq, text_bytes = self.tail, self.next_seq, len(text)
-        if tail is not None and text_bytes <= TAIL_BATCH_BYTES_MAX and tail.takes(seq, ts, 1, text_bytes):
-            tail.add(ts, text, data_len)
-        else:
-            self._store(EncodedRecords.plain(seq, ts, text, data_len))
-        self.next_seq = seq + 1
+        self._store_plain(ts, text, data_len)
         return self._grown(1, data_len, ts, config)
 
     def _grown(self, count: int, size: int, ts: int, config: TopicConfig) -> Floors | None:
@@ -274,16 +273,14 @@ class Log:
         if ts > self.last_ts:
             self.last_ts = ts
         self.last_write_ts = ts
-        moved = self.evict(config)
-        if config.durability is Durability.EPHEMERAL:
+        moved = (config.cap_records or config.cap_bytes) and self.evict(config)
+        if config.durability is _EPHEMERAL:
             return None
         self.logged_seq = self.next_seq - 1
         return self.take_floors() if moved else None
 
     def evict(self, config: TopicConfig) -> bool:
         """Move the floor so that the caps hold; whether it moved."""
-        if not config.cap_records and not config.cap_bytes:
-            return False
         over_count = self.count - config.cap_records if config.cap_records else 0
         over_bytes = self.bytes - config.cap_bytes if config.cap_bytes else 0
         if over_count <= 0 and over_bytes <= 0:
@@ -322,9 +319,16 @@ class Log:
         self.granted_ceiling = max(self.granted_ceiling, fact.ceiling)
         self.remember(fact)
 
-    def apply_plain(self, ceiling: int, ts: int, text: bytes, data_len: int) -> None:
-        """`apply_appended` of one record without tag, node and meta, that follows on and has nothing beside it."""
-        self.append_plain(ts, text, data_len, NO_CAPS)
+    def apply_plain(self, ceiling: int, ts: int, text: Buffer, data_len: int) -> None:
+        """`apply_appended` of one record without tag, node and meta, that follows on and has nothing beside it.
+
+        It is counted with all the others when the replay has ended.
+        """
+        self.logged_seq = self.next_seq
+        self._store_plain(ts, text, data_len)
+        if ts > self.last_ts:
+            self.last_ts = ts
+        self.last_write_ts = ts
         if ceiling > self.granted_ceiling:
             self.granted_ceiling = ceiling
 
@@ -348,6 +352,12 @@ class Log:
             self.freeze_tail()
             tail = self.tail = Tail(records.first_seq, records.ts)
         tail.extend(records)
+
+    def _store_plain(self, ts: int, text: Buffer, data_len: int) -> None:
+        tail, seq = self.tail, self.next_seq
+        if tail is None or len(text) > TAIL_BATCH_BYTES_MAX or not tail.add(seq, ts, text, data_len):
+            self._store(EncodedRecords.plain(seq, ts, bytes(text), data_len))
+        self.next_seq = seq + 1
 
     def freeze_tail(self) -> None:
         if self.tail is not None:

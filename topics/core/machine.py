@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from topics import model
 from topics.core import batch
@@ -54,6 +54,12 @@ from topics.errors import (
 )
 from topics.limits import CEILING_RESERVE_MAX, CEILING_RESERVE_MIN
 from topics.model import Configured, Discard, Dropped, Durability, TopicConfig, Written
+
+# Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
+_EPHEMERAL: Final = Durability.EPHEMERAL
+_DISK: Final = Durability.DISK
+_FSYNC: Final = Durability.FSYNC
+_REJECT: Final = Discard.REJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +190,8 @@ class Machine:
         return Outcome(
             reply,
             # What is kept in memory only leaves no fact.
-            [] if durability is Durability.EPHEMERAL else [StoredFact(log.log_id, True, body)],
-            durability is Durability.FSYNC,
+            [] if durability is _EPHEMERAL else [StoredFact(log.log_id, True, body)],
+            durability is _FSYNC,
             log,
             last_seq,
             durability,
@@ -195,7 +201,7 @@ class Machine:
         """Put records into a log; the body of the fact that says so."""
         encoded = command.records.encode(log.next_seq, ts)
         floors = log.append(encoded, config)
-        ceiling = self._ceiling(log, encoded.last_seq) if config.durability is Durability.DISK else 0
+        ceiling = self._ceiling(log, encoded.last_seq) if config.durability is _DISK else 0
         fact = Appended(encoded, ceiling, floors, command.dedupe_key)
         log.remember(fact)
         return fact.buffers()
@@ -205,7 +211,7 @@ class Machine:
         seq, data_len = log.next_seq, records.payload_bytes
         text = records.plain_text(seq, ts)
         floors = log.append_plain(ts, text, data_len, config)
-        ceiling = self._ceiling(log, seq) if config.durability is Durability.DISK else 0
+        ceiling = self._ceiling(log, seq) if config.durability is _DISK else 0
         if floors is not None:
             return Appended(EncodedRecords.plain(seq, ts, text, data_len), ceiling, floors).buffers()
         return (plain_body(ceiling, seq, ts, text, data_len),)
@@ -230,7 +236,7 @@ class Machine:
                 limit="max_total_bytes",
                 max=self.bounds.total_bytes_max,
             )
-        if config.discard is not Discard.REJECT:
+        if config.discard is not _REJECT:
             return
         caps = {"cap_records": config.cap_records, "cap_bytes": config.cap_bytes}
         if 0 < config.cap_records < records.count or 0 < config.cap_bytes < size:

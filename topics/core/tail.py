@@ -10,7 +10,7 @@ from array import array
 
 import numpy as np
 
-from topics.core.block import TS_SPAN_MS_MAX, Block
+from topics.core.block import TS_SPAN_MS_MAX, Block, Buffer
 from topics.core.encoded import EncodedRecords
 from topics.core.match import Match
 from topics.core.run import DEAD, U64, Marks, MemoryRun, first_live
@@ -77,18 +77,25 @@ class Tail:
             and ts - self.first_ts <= TS_SPAN_MS_MAX
         )
 
-    def add(self, ts: int, text: bytes, data_len: int) -> None:
-        """`extend` by one record without tag, node and meta, which `takes` allowed."""
-        ends = self._ends
+    def add(self, seq: int, ts: int, text: Buffer, data_len: int) -> bool:
+        """Add one record without tag, node and meta if it fits, as `takes` and `extend` would; whether it did.
+
+        A log of one-record writes, and its recovery, spend much of their time here.
+        """
+        ends, held_text, delta_ms = self._ends, self._text, ts - self.first_ts
+        if seq != self.last_seq + 1 or len(ends) >= BLOCK_RECORDS or delta_ms > TS_SPAN_MS_MAX:
+            return False
         if ends:
-            self._text += b","
-        self._text += text
+            if len(held_text) + len(text) >= BLOCK_TEXT_BYTES:
+                return False
+            held_text += b","
+        held_text += text
         if self._ts is not None:
-            self._ts.append(ts - self.first_ts)
-        elif ts != self.first_ts:
+            self._ts.append(delta_ms)
+        elif delta_ms:
             self._ts = array("I", bytes(4 * len(ends)))
-            self._ts.append(ts - self.first_ts)
-        ends.append(len(self._text))
+            self._ts.append(delta_ms)
+        ends.append(len(held_text))
         self._data_lens.append(data_len)
         if self._meta_lens is not None:
             self._meta_lens.append(0)
@@ -98,10 +105,11 @@ class Tail:
             self._node_ids.append(NO_NODE)
         if self.marks is not None:
             self.marks.append(0)
-        self.last_seq += 1
+        self.last_seq = seq
         self.last_ts = ts
         self.live_count += 1
         self.live_bytes += data_len
+        return True
 
     def extend(self, batch: EncodedRecords) -> None:
         """Add a batch that `takes` allowed."""

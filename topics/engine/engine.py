@@ -89,7 +89,9 @@ class Engine:
 
     def now_ms(self) -> int:
         """The wall clock, never going back."""
-        self._now_ms = max(self._now_ms, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        if now_ms > self._now_ms:
+            self._now_ms = now_ms
         return self._now_ms
 
     # ---- commands
@@ -98,6 +100,10 @@ class Engine:
         """Decide a command now; its ticket is done when the answer may go out. Raises when it is refused."""
         if self.closing:
             raise ShuttingDown("the engine is closing")
+        if isinstance(command, Append) and (topic := self.machine.topics.get(command.topic)) is not None:
+            self._check_dirty()
+            self.turn.check(topic.first_log_id + command.partition, command.records.payload_bytes)
+            return self.add(self.machine.append(command, self.now_ms()))
         self._check_shards(command)
         if isinstance(command, Publish):
             return self._publishing.begin(command)
@@ -119,18 +125,21 @@ class Engine:
         """A command is refused before it changes anything when a log it writes to has stopped or is too far behind."""
         match command:
             case Append() | Delete() | Stage():
-                if self._dirty_bytes > DIRTY_FACTOR * self.limits.dirty_bytes_max:
-                    raise Throttled(
-                        "writes are ahead of the checkpoint that makes room for them; try again",
-                        limit="dirty_bytes",
-                        retry_after_ms=100,
-                    )
+                self._check_dirty()
                 size = FACT_BYTES if isinstance(command, Delete) else command.records.payload_bytes
                 for log_id in self._written_by(command):
                     self.turn.check(log_id, size)
             case Configure() | Drop() | Publish() | Abort():
                 for log_id in self._written_by(command):
                     self.turn.check(log_id, FACT_BYTES)
+
+    def _check_dirty(self) -> None:
+        if self._dirty_bytes > DIRTY_FACTOR * self.limits.dirty_bytes_max:
+            raise Throttled(
+                "writes are ahead of the checkpoint that makes room for them; try again",
+                limit="dirty_bytes",
+                retry_after_ms=100,
+            )
 
     def _written_by(self, command: Command) -> list[int]:
         """The logs that get a fact of a command, as far as it can be told before it is decided."""

@@ -87,6 +87,10 @@ class _Recovery:
         for log in self._machine.logs.values():
             log.recount()
             self._now_ms = max(self._now_ms, log.last_ts)
+        for topic in self._machine.topics:
+            for log_id in topic.log_ids():
+                # A smaller cap may have been kept and what it evicted not.
+                self._machine.logs[log_id].evict(topic.config)
         self._forget_published()
         turn = Turn(self._positions, lambda log: engine.on_visible(log), self._options.wal.queue_bytes_max)
         engine = Engine(
@@ -152,17 +156,17 @@ class _Recovery:
             covered,
             store.snapshots.number,
         )
-        highest = 0
+        highest = facts_read = 0
         logs, positions, dirty = machine.logs, self._positions, self._checkpointer.dirty
-        for log_id, position, kind, body in recovery.replay():
-            self._report.facts += 1
-            if not self._report.facts % PROGRESS_EVERY_FACTS:
+        appended = Kind.APPENDED
+        for facts_read, (log_id, position, kind, body) in enumerate(recovery.replay(), 1):
+            if not facts_read % PROGRESS_EVERY_FACTS:
                 done, total = recovery.progress
                 self._on_progress(done / total if total else 1.0)
             if log_id == META_LOG_ID:
                 machine.replay_meta(body)
             elif (log := logs.get(log_id)) is not None:
-                machine.replay_log(log, kind == Kind.APPENDED, body)
+                machine.replay_log(log, kind == appended, body)
             else:
                 self._report.orphans += 1
                 highest = max(highest, log_id)
@@ -173,6 +177,7 @@ class _Recovery:
         machine.next_log_id = max(machine.next_log_id, highest + 1)
         for log_id in logs:
             self._checkpointer.covered.setdefault(log_id, 0)
+        self._report.facts = facts_read
         self._report.last_stop = recovery.last_stop.value
         self._report.notes += [f"{torn}" for torn in recovery.torn]
         self._on_progress(1.0)

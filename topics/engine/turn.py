@@ -17,11 +17,12 @@ that fact, too: without it, a recovery would find records of a log that never wa
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from topics.core.log import Log
-from topics.core.outcome import Outcome
+from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import META_LOG_ID
 from topics.engine.ticket import Ticket
 from topics.errors import LogStopped, Throttled, TopicsError
@@ -29,18 +30,24 @@ from topics.model import Durability
 from topics.storage.commitlog import CommitLog, Entry
 from topics.storage.frame import Kind
 
+# Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
+_DISK: Final = Durability.DISK
+_FSYNC: Final = Durability.FSYNC
+_APPENDED: Final = Kind.APPENDED
+_FACT: Final = Kind.FACT
+
 
 @dataclass(slots=True)
 class _Shard:
     entries: list[Entry] = field(default_factory=list)
-    tickets: list[tuple[Ticket, object]] = field(default_factory=list)
+    tickets: list[Ticket] = field(default_factory=list)
     size_bytes: int = 0
     sync: bool = False
     last_group: int = 0
     written_group: int = 0
     synced_group: int = 0
-    to_write: deque[tuple[int, list[tuple[Ticket, object]]]] = field(default_factory=deque)
-    to_sync: deque[tuple[int, list[tuple[Ticket, object]]]] = field(default_factory=deque)
+    to_write: deque[tuple[int, list[Ticket]]] = field(default_factory=deque)
+    to_sync: deque[tuple[int, list[Ticket]]] = field(default_factory=deque)
     error: TopicsError | None = None
 
 
@@ -68,8 +75,10 @@ class Turn:
         """Refuse before anything has changed: `LogStopped`, or `Throttled` when the disk cannot keep up."""
         number = self.commit_log.shard_of(log_id)
         shard = self._shards[number]
-        for needed in self._shards_of(log_id):
-            self.check_running(needed)
+        if shard.error is not None:
+            raise self._stopped(number)
+        if log_id in self._unborn:
+            self.check_running(self.commit_log.shard_of(META_LOG_ID))
         waiting = shard.size_bytes + self.commit_log.queued_bytes(number)
         if waiting and waiting + size_bytes > self._queue_bytes_max:
             raise Throttled(
@@ -100,23 +109,30 @@ class Turn:
 
     def add(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
         """Queue an outcome's facts; the ticket for its reply. `born` names the logs that it created."""
-        ticket = Ticket()
-        log = outcome.log
+        log, facts = outcome.log, outcome.facts
+        ticket = Ticket(outcome.reply, needs_sync=outcome.must_sync or _class_needs_sync(outcome))
         if log is not None and outcome.seq:
             ticket.log = log
+            ticket.shard = self.commit_log.shard_of(log.log_id)
             ticket.seq = outcome.seq
             ticket.ceiling = log.granted_ceiling
-        ticket.needs_sync = outcome.must_sync or self._class_needs_sync(outcome)
-        shards = self._queue(outcome)
+            if len(facts) == 1 and facts[0].log_id == log.log_id and not born and log.log_id not in self._unborn:
+                # Nearly every write: one fact, in the log it is about, and no other shard to wait for.
+                self._queue(facts[0], ticket.shard)
+                ticket.visible_at_sync = outcome.durability is _FSYNC
+                self._wait_for((ticket.shard,), ticket)
+                return ticket
+        shards = {self.commit_log.shard_of(fact.log_id) for fact in facts}
+        for fact in facts:
+            self._queue(fact, self.commit_log.shard_of(fact.log_id))
         if not shards and self._is_on_its_way(ticket, outcome):
-            assert log is not None
-            shards.add(self.commit_log.shard_of(log.log_id))
+            shards.add(ticket.shard)
         self._bear(born)
         if log is not None and shards and log.log_id in self._unborn:
-            shards.update(self._shards_of(log.log_id))
+            shards |= {self.commit_log.shard_of(log.log_id), self.commit_log.shard_of(META_LOG_ID)}
             ticket.needs_sync = True
-        ticket.visible_at_sync = outcome.durability is Durability.FSYNC or len(shards) > 1
-        self._wait_for(shards, ticket, outcome.reply)
+        ticket.visible_at_sync = outcome.durability is _FSYNC or len(shards) > 1
+        self._wait_for(shards, ticket)
         return ticket
 
     def _bear(self, log_ids: Sequence[int]) -> None:
@@ -127,53 +143,36 @@ class Turn:
         birth = Ticket()
         birth.needs_sync = True
         birth.on_done(lambda done: self._unborn.difference_update(log_ids if done.error is None else ()))
-        self._wait_for({self.commit_log.shard_of(META_LOG_ID)}, birth, None)
+        self._wait_for((self.commit_log.shard_of(META_LOG_ID),), birth)
 
-    def _wait_for(self, shards: set[int], ticket: Ticket, reply: object) -> None:
-        if not shards:
+    def _wait_for(self, numbers: Collection[int], ticket: Ticket) -> None:
+        if not numbers:
             self._show(ticket)
-            ticket.resolve(reply)
+            ticket.resolve(ticket.reply)
             return
-        stopped = [number for number in shards if self._shards[number].error is not None]
-        if stopped:
-            ticket.fail(self._stopped(stopped[0]))
-            return
-        ticket.waiting = len(shards)
-        for number in shards:
+        for number in numbers:
+            if self._shards[number].error is not None:
+                ticket.fail(self._stopped(number))
+                return
+        ticket.waiting = len(numbers)
+        for number in numbers:
             shard = self._shards[number]
             if not shard.entries and not shard.tickets:
                 self.wanted()
-            shard.tickets.append((ticket, reply))
-            shard.sync = shard.sync or ticket.needs_sync
+            shard.tickets.append(ticket)
+            if ticket.needs_sync:
+                shard.sync = True
 
-    def _class_needs_sync(self, outcome: Outcome) -> bool:
-        """Whether a write's class makes its answer wait for the sync."""
-        log = outcome.log
-        if log is None or not outcome.seq:
-            return False
-        if outcome.durability is Durability.DISK:
-            return outcome.seq > log.durable_ceiling
-        return outcome.durability is Durability.FSYNC
-
-    def _shards_of(self, log_id: int) -> set[int]:
-        """The shards that must take what is written to a log."""
-        logs = (log_id, META_LOG_ID) if log_id in self._unborn else (log_id,)
-        return {self.commit_log.shard_of(each) for each in logs}
-
-    def _queue(self, outcome: Outcome) -> set[int]:
-        """Queue the facts; the shards that got one."""
-        shards = set()
-        positions = self.positions
-        for fact in outcome.facts:
-            number = self.commit_log.shard_of(fact.log_id)
-            shard = self._shards[number]
-            if not shard.entries and not shard.tickets:
-                self.wanted()
-            position = positions[fact.log_id] = positions.get(fact.log_id, 0) + 1
-            shard.entries.append(Entry(fact.log_id, position, Kind.APPENDED if fact.appended else Kind.FACT, fact.body))
-            shard.size_bytes += sum(map(len, fact.body))
-            shards.add(number)
-        return shards
+    def _queue(self, fact: StoredFact, number: int) -> None:
+        """Add a fact to what this turn hands to its shard."""
+        shard = self._shards[number]
+        if not shard.entries and not shard.tickets:
+            self.wanted()
+        log_id, body = fact.log_id, fact.body
+        position = self.positions[log_id] = self.positions.get(log_id, 0) + 1
+        shard.entries.append(Entry(log_id, position, _APPENDED if fact.appended else _FACT, body))
+        for part in body:
+            shard.size_bytes += len(part)
 
     def _is_on_its_way(self, ticket: Ticket, outcome: Outcome) -> bool:
         """A repeated write stores nothing and waits for the first one: whether that is not safe enough yet."""
@@ -207,7 +206,7 @@ class Turn:
 
     def unflushed(self) -> list[Ticket]:
         """Tickets whose facts are not with the commit log yet."""
-        return [ticket for shard in self._shards for ticket, _ in shard.tickets]
+        return [ticket for shard in self._shards for ticket in shard.tickets]
 
     # ---- the commit log's listener
 
@@ -217,12 +216,12 @@ class Turn:
         if state.to_write and state.to_write[0][0] <= group:
             now_ns = self.ticks_ns()
         while state.to_write and state.to_write[0][0] <= group:
-            for ticket, reply in state.to_write.popleft()[1]:
+            for ticket in state.to_write.popleft()[1]:
                 ticket.written_ns = now_ns
                 if not ticket.visible_at_sync:
                     self._show(ticket)
                 if not ticket.needs_sync:
-                    self._count_down(ticket, reply)
+                    self._count_down(ticket)
         if state.entries:
             self.wanted()
 
@@ -230,13 +229,15 @@ class Turn:
         state = self._shards[shard]
         state.synced_group = group
         while state.to_sync and state.to_sync[0][0] <= group:
-            for ticket, reply in state.to_sync.popleft()[1]:
+            for ticket in state.to_sync.popleft()[1]:
                 log = ticket.log
-                if log is not None and self.commit_log.shard_of(log.log_id) == shard:
-                    log.synced_seq = max(log.synced_seq, ticket.seq)
-                    log.durable_ceiling = max(log.durable_ceiling, ticket.ceiling)
+                if log is not None and ticket.shard == shard:
+                    if ticket.seq > log.synced_seq:
+                        log.synced_seq = ticket.seq
+                    if ticket.ceiling > log.durable_ceiling:
+                        log.durable_ceiling = ticket.ceiling
                 if ticket.needs_sync:
-                    self._count_down(ticket, reply)
+                    self._count_down(ticket)
 
     def failed(self, shard: int, error: OSError | TopicsError) -> None:
         state = self._shards[shard]
@@ -248,14 +249,14 @@ class Turn:
         state.to_sync.clear()
         state.tickets = []
         for _, tickets in waiting:
-            for ticket, _ in tickets:
+            for ticket in tickets:
                 ticket.fail(self._stopped(shard))
 
-    def _count_down(self, ticket: Ticket, reply: object) -> None:
+    def _count_down(self, ticket: Ticket) -> None:
         ticket.waiting -= 1
         if not ticket.waiting and not ticket.done:
             self._show(ticket)
-            ticket.resolve(reply)
+            ticket.resolve(ticket.reply)
 
     def _show(self, ticket: Ticket) -> None:
         """Let readers see a log up to what this ticket wrote."""
@@ -270,3 +271,13 @@ class Turn:
         if upto > log.visible_seq:
             log.visible_seq = upto
             self._on_visible(log)
+
+
+def _class_needs_sync(outcome: Outcome) -> bool:
+    """Whether a write's class makes its answer wait for the sync."""
+    log = outcome.log
+    if log is None or not outcome.seq:
+        return False
+    if outcome.durability is _DISK:
+        return outcome.seq > log.durable_ceiling
+    return outcome.durability is _FSYNC

@@ -24,6 +24,7 @@ from topics.errors import (
 )
 from topics.limits import SECOND_MS
 from topics.server.context import Context
+from topics.server.logs import fields as line_fields
 from topics.server.message import Reply, Request, Response
 
 NS_PER_MS = 1e6
@@ -48,6 +49,7 @@ def success(
 def failure(context: Context, request: Request, error: TopicsError) -> Response:
     if isinstance(error, Internal):
         log.error("%s %s failed: %s", request.method, request.path, error.message, extra=_about(request))
+    context.traffic.refused(error.http_status, error.code)
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.detail:
         body["detail"] = error.detail
@@ -56,9 +58,10 @@ def failure(context: Context, request: Request, error: TopicsError) -> Response:
     return Response(error.http_status, encoded, headers=_headers(error))
 
 
-def bug(context: Context, request: Request) -> Response:
-    """The answer to what should not have happened. The log gets the exception under way, the client does not."""
-    log.exception("%s %s failed", request.method, request.path, extra=_about(request))
+def bug(context: Context, request: Request, error: BaseException) -> Response:
+    """The answer to what should not have happened. The log gets the error, the client does not."""
+    log.error("%s %s failed", request.method, request.path, exc_info=error, extra=_about(request))
+    context.traffic.refused(Internal.http_status, Internal.code)
     where = f"; the server's log has it under request id {request.request_id}" if request.request_id else ""
     body = {"code": Internal.code, "message": f"an internal error{where}"}
     envelope = {"error": body, "performance": _performance(context, request, {})}
@@ -74,31 +77,31 @@ def when_done(
         # Whoever resolves tickets must never be stopped by the making of one answer.
         try:
             response = make(ticket) if ticket.error is None else failure(context, request, ticket.error)
-        except Exception:
-            response = bug(context, request)
+        except Exception as error:
+            response = bug(context, request, error)
         reply(response)
 
     ticket.on_done(done)
 
 
-def later(context: Context, request: Request, reply: Reply, work: Coroutine[Any, Any, Response]) -> asyncio.Task[None]:
+def later(context: Context, request: Request, reply: Reply, work: Coroutine[Any, Any, Response]) -> None:
     """Answer with what a coroutine returns or raises."""
 
-    async def run() -> None:
-        try:
-            response = await work
-        except TopicsError as error:
-            response = failure(context, request, error)
-        except asyncio.CancelledError:
+    def done(task: asyncio.Task[Response]) -> None:
+        context.tasks.discard(task)
+        if task.cancelled():
             response = failure(context, request, _interrupted())
-        except Exception:
-            response = bug(context, request)
+        elif (error := task.exception()) is None:
+            response = task.result()
+        elif isinstance(error, TopicsError):
+            response = failure(context, request, error)
+        else:
+            response = bug(context, request, error)
         reply(response)
 
-    task = asyncio.get_running_loop().create_task(run())
+    task = asyncio.get_running_loop().create_task(work)
     context.tasks.add(task)
-    task.add_done_callback(context.tasks.discard)
-    return task
+    task.add_done_callback(done)
 
 
 def _interrupted() -> TopicsError:
@@ -124,5 +127,5 @@ def _headers(error: TopicsError) -> Headers:
             return ()
 
 
-def _about(request: Request) -> dict[str, str]:
-    return {"request_id": request.request_id}
+def _about(request: Request) -> dict[str, object]:
+    return line_fields(request_id=request.request_id)

@@ -13,25 +13,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from types import TracebackType
 
 from topics.clock import Clock
 from topics.embedded import opener, record_limits
-from topics.engine.host import Host
+from topics.engine.host import Host, Opener
+from topics.engine.recovery import Progress
 from topics.errors import InvalidSetting
 from topics.server.accesslog import with_access_log
-from topics.server.auth import Authenticator, check_bind
+from topics.server.auth import check_bind
 from topics.server.connections import Connections
 from topics.server.context import Context
+from topics.server.cors import Cors
 from topics.server.dispatch import Dispatcher
-from topics.server.http import HttpOptions, HttpProtocol
+from topics.server.http import HttpProtocol
+from topics.server.httpoptions import HttpOptions
 from topics.server.logs import fields
 from topics.server.message import Dispatch
-from topics.server.quota import Quota
+from topics.server.table import ROUTES, Table
 from topics.settings import Settings
 
 LISTEN_BACKLOG = 1024
 """Connections that the system holds while the loop is busy."""
+
+UNUSABLE = (PermissionError, NotADirectoryError, FileExistsError, FileNotFoundError)
+"""What the system says of a path that is no directory for us."""
+
+
+MakeOpener = Callable[[Settings, Progress], Opener]
 
 log = logging.getLogger(__name__)
 
@@ -39,17 +49,16 @@ log = logging.getLogger(__name__)
 class Server:
     """Entered with `async with`: bound inside, drained and closed behind it."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, make_opener: MakeOpener = opener) -> None:
         check_bind(settings)
-        authenticator = Authenticator.of(settings)
-        self.key_count = len(authenticator)
         self._settings = settings
         self._clock = clock
+        self._make_opener = make_opener
         self._context = Context(settings, record_limits(settings), clock, clock.now_ms())
-        self._connections = Connections()
-        self._dispatch: Dispatch = Dispatcher(self._context, authenticator, Quota(settings.max_inflight_per_key))
-        if settings.access_log:
-            self._dispatch = with_access_log(self._dispatch, clock)
+        self.key_count = len(self._context.authenticator)
+        self._options = _http_options(settings)
+        self._connections = Connections(clock, self._options.idle_timeout_s)
+        self._dispatch = _dispatch(self._context)
         self.url = ""
         """Where the server listens, once it does; with port 0, the port that the system chose."""
         self._listener: asyncio.Server | None = None
@@ -79,15 +88,16 @@ class Server:
         log.info("listening", extra=fields(url=self.url, data_dir=self._settings.data_dir, keys=self.key_count))
         if not self.key_count:
             log.warning("authentication is off: everybody who reaches the address may do everything")
+        self._connections.start()
+        self._context.throttle.start(asyncio.get_running_loop())
         self._recovery = asyncio.create_task(self._recover())
 
     async def _listen(self) -> asyncio.Server:
         settings = self._settings
-        options = HttpOptions(body_bytes_max=settings.max_body_bytes)
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(
-                lambda: HttpProtocol(self._dispatch, options, self._connections, self._clock),
+                lambda: HttpProtocol(self._dispatch, self._options, self._connections),
                 settings.host,
                 settings.port,
                 backlog=LISTEN_BACKLOG,
@@ -104,7 +114,13 @@ class Server:
     async def _recover(self) -> None:
         context = self._context
         began_ns = self._clock.ticks_ns()
-        host = await Host.open(opener(self._settings, self._progress))
+        try:
+            host = await Host.open(self._make_opener(self._settings, self._progress))
+        except UNUSABLE as error:
+            raise InvalidSetting(
+                f"TOPICS_DATA_DIR={self._settings.data_dir}: {error}; expected a directory that this user may write to",
+                settings=["TOPICS_DATA_DIR"],
+            ) from error
         context.recovery_progress = 1.0
         context.host = host
         report = host.engine.report
@@ -158,7 +174,22 @@ class Server:
         host = self._context.host
         if host is not None:
             host.end_waiting()
-        await self._connections.drain(self._settings.drain_ms / 1000)
-        if host is not None:
-            await host.close()
-        log.info("stopped")
+        try:
+            cut_off = await self._connections.drain(self._settings.drain_ms / 1000)
+        finally:
+            self._connections.stop()
+            self._context.throttle.stop()
+            if host is not None:
+                await host.close()
+        log.info("stopped", extra=fields(cut_off=cut_off))
+
+
+def _http_options(settings: Settings) -> HttpOptions:
+    origins = (settings.cors_origins or "").split(",")
+    cors = Cors(frozenset(origin.strip() for origin in origins if origin.strip()))
+    return HttpOptions(body_bytes_max=settings.max_body_bytes, cors=cors)
+
+
+def _dispatch(context: Context) -> Dispatch:
+    dispatch = Dispatcher(context, Table(ROUTES), context.authenticator, context.quota)
+    return with_access_log(dispatch, context.clock) if context.settings.access_log else dispatch

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 from topics.clock import Clock
 from topics.core.records import RecordLimits
 from topics.engine.host import Host
 from topics.errors import NotReady, ShuttingDown
+from topics.server.auth import Authenticator
+from topics.server.quota import Quota
 from topics.server.throttle import Throttle
+from topics.server.traffic import Traffic
 from topics.settings import Settings
 
 
@@ -23,20 +27,31 @@ class Context:
     """None until recovery has finished."""
     recovery_progress: float = 0.0
     draining: bool = False
-    throttle: Throttle | None = None
-    """None admits every write."""
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    """Answers that need more than one turn of the loop."""
-    waiting: set[asyncio.Task[None]] = field(default_factory=set)
-    """Those of them that wait for records: cancelled, they answer at once with what is there."""
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Answers on their way that are coroutines."""
+    waiting: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Those of them that only wait for news: they may be cancelled, and then answer with what there is."""
+    traffic: Traffic = field(default_factory=Traffic)
+    authenticator: Authenticator = field(init=False)
+    """Takes the keys out of the settings: making a context fails when they are malformed."""
+    quota: Quota = field(init=False)
+    throttle: Throttle = field(init=False)
+    """Asked by every write that takes back-pressure. It beats between `start` and `stop`."""
+
+    def __post_init__(self) -> None:
+        self.authenticator = Authenticator.of(self.settings)
+        self.quota = Quota(self.settings.max_inflight_per_key)
+        self.throttle = Throttle(self.clock, self.settings.throttle_lag_ms, self._fullness)
 
     def ready(self) -> Host:
-        """The host of the engine, or why there is none to ask."""
+        """The engine's host; `ShuttingDown` while draining, `NotReady` during recovery."""
         if self.draining:
-            raise ShuttingDown("the server is shutting down; try another one, or again when it is back")
+            raise ShuttingDown("the server is shutting down; ask another one")
         if self.host is None:
-            raise NotReady(
-                "the logs are still being read back; try again shortly",
-                replay_progress=round(self.recovery_progress, 3),
-            )
+            progress = round(min(max(self.recovery_progress, 0.0), 1.0), 3)
+            message = f"the write-ahead log is being replayed, {progress:.0%} of it is done; try again soon"
+            raise NotReady(message, replay_progress=progress)
         return self.host
+
+    def _fullness(self) -> float:
+        return 0.0 if self.host is None else self.host.engine.turn.fullness()

@@ -13,7 +13,9 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, NO_SCOPE
 from topics.server.quota import Quota, Release
+from topics.server.route import Route
 from topics.server.table import Table
+from topics.server.traffic import RouteTraffic
 
 _JSON_TYPES = {"application/json", "application/json; charset=utf-8"}
 """What nearly every client sends, letter for letter."""
@@ -33,8 +35,8 @@ class Dispatcher:
             self._answer(request, reply)
         except TopicsError as error:
             reply(failure(self._context, request, error))
-        except Exception:
-            reply(bug(self._context, request))
+        except Exception as error:
+            reply(bug(self._context, request, error))
 
     def _answer(self, request: Request, reply: Reply) -> None:
         if request.method == "OPTIONS":
@@ -42,16 +44,38 @@ class Dispatcher:
             reply(Response(204, headers=((b"Allow", allow.encode()),)))
             return
         route, request.params = self._table.find(request.method, request.path)
-        if route.scope is not NO_SCOPE:
+        traffic = self._context.traffic.of(route.method, route.path)
+        if traffic.arrived():
+            reply = self._timed(traffic, request, reply)
+        if route.scope is not NO_SCOPE or (route.probe and self._context.settings.probe_auth):
             principal = request.principal = self._authenticator.authenticate(request)
             if principal is not EVERYBODY:
                 check_scope(principal, route.scope)
                 if route.name_param is not None:
                     check_name(principal, request.params[route.name_param], route.name_param)
-                reply = _releasing(self._quota.enter(principal), reply)
+                self._handle_charged(route, request, reply, self._quota.enter(principal))
+                return
+        self._handle(route, request, reply)
+
+    def _handle_charged(self, route: Route, request: Request, reply: Reply, release: Release) -> None:
+        try:
+            self._handle(route, request, _releasing(release, reply))
+        except BaseException:
+            # Whoever keeps the error keeps this frame, and the slot with it.
+            release()
+            raise
+
+    def _handle(self, route: Route, request: Request, reply: Reply) -> None:
         if request.body and route.operation.request_body is not None:
             check_content_type(request)
         route.handler(self._context, request, reply)
+
+    def _timed(self, traffic: RouteTraffic, request: Request, reply: Reply) -> Reply:
+        def answered(response: Response) -> None:
+            traffic.answered(self._context.clock.ticks_ns() - request.received_ns)
+            reply(response)
+
+        return answered
 
 
 def _releasing(release: Release, reply: Reply) -> Reply:
@@ -70,7 +94,9 @@ def check_content_type(request: Request) -> None:
     if given in _JSON_TYPES:
         return
     media_type, *parameters = (part.strip().lower() for part in given.split(";"))
-    charsets = [value.strip('"') for name, _, value in (part.partition("=") for part in parameters) if name == "charset"]
+    charsets = [
+        value.strip('"') for name, _, value in (part.partition("=") for part in parameters) if name == "charset"
+    ]
     if media_type != "application/json" or any(charset != "utf-8" for charset in charsets):
         expected = "application/json; charset=utf-8"
         found = f"not {given}" if given else "and there is none"

@@ -5,7 +5,8 @@ A line is made anywhere by the standard library, with its fields beside the even
     logging.getLogger(__name__).info("ready", extra=fields(topics=3))
 
 `configure` decides, once a process, how lines look and which are written. Whatever looks like a credential is struck
-out of the finished line, wherever in it it stands: the last place before it leaves the process.
+out of every text in a line, whoever wrote it. A line that cannot be written, because nobody reads the pipe any more or
+the disk is full, is lost: serving goes on without it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from rich.text import Text
 
 from topics.settings import Settings
 
-ROOT = "topics"
-_CREDENTIAL = re.compile(r"(?i)(\bbearer(?:\s|%20|\+)+|\btoken=)[^\s\"'&,;]+")
+LOGGERS = ("topics", "asyncio")
+"""Ours, and the one where the event loop says what nobody caught."""
+_CREDENTIAL = re.compile(r"(?i)(\bbearer(?:\s|%20)+)\S+|(\btoken=)[^\s&]+")
 _LEVEL_STYLES = {"debug": "dim", "info": "green", "warning": "yellow", "error": "bold red", "critical": "bold red"}
 
 
@@ -31,60 +33,74 @@ def fields(**values: object) -> dict[str, object]:
 
 
 def redact(text: str) -> str:
-    return _CREDENTIAL.sub(r"\1***", text)
+    return _CREDENTIAL.sub(r"\1\2***", text)
 
 
 def configure(settings: Settings, console: Console) -> None:
-    """Write the lines of this package to a console, and nowhere else."""
+    """Write the lines of this package and of the event loop to a console, and nowhere else."""
     pretty = settings.log_format == "pretty" or (settings.log_format == "auto" and console.is_terminal)
-    logger = logging.getLogger(ROOT)
-    logger.setLevel(settings.log_level.upper())
-    logger.propagate = False
-    for handler in logger.handlers[:]:
-        logger.removeHandler(handler)
-    logger.addHandler(Pretty(console) if pretty else JsonLines(console))
+    handler = Pretty(console) if pretty else JsonLines(console)
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.setLevel(settings.log_level.upper())
+        logger.propagate = False
+        for earlier in logger.handlers[:]:
+            logger.removeHandler(earlier)
+        logger.addHandler(handler)
 
 
-class JsonLines(logging.Handler):
-    """One JSON object a line: `time`, `level`, `logger`, `event`, then the fields."""
+class Lines(logging.Handler):
+    """Writes what `text` makes of each record."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
-        self._file = console.file
+        self.console = console
+
+    def text(self, record: logging.LogRecord) -> str:
+        raise NotImplementedError
 
     def emit(self, record: logging.LogRecord) -> None:
+        try:
+            # One write a line, so that lines of several threads do not run into each other.
+            self.console.file.write(self.text(record) + "\n")
+            self.console.file.flush()
+        except OSError:
+            self.handleError(record)
+
+
+class JsonLines(Lines):
+    """One JSON object a line: `time`, `level`, `logger`, `event`, then the fields."""
+
+    def text(self, record: logging.LogRecord) -> str:
         line = {
             "time": _time(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": redact(record.getMessage()),
             **_fields(record),
         }
         if record.exc_info:
             line["traceback"] = _traceback(record)
-        # One write a line, so that lines of several threads do not run into each other.
-        self._file.write(redact(msgspec.json.encode(line, enc_hook=str).decode()) + "\n")
-        self._file.flush()
+        return msgspec.json.encode(line).decode()
 
 
-class Pretty(logging.Handler):
+class Pretty(Lines):
     """For a person who watches: time of day, level, event, fields."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self._console = console
-
-    def emit(self, record: logging.LogRecord) -> None:
+    def text(self, record: logging.LogRecord) -> str:
         level = record.levelname.lower()
         line = Text(_time(record).astimezone().strftime("%H:%M:%S "), style="dim")
         line.append(f"{level:<8}", style=_LEVEL_STYLES.get(level, ""))
         line.append(redact(record.getMessage()), style="bold")
         for name, value in _fields(record).items():
             line.append(f"  {name}=", style="cyan")
-            line.append(redact(str(value)), style="default")
+            line.append(str(value), style="default")
         if record.exc_info:
-            line.append(f"\n{redact(_traceback(record))}", style="red")
-        self._console.print(line, soft_wrap=True)
+            line.append(f"\n{_traceback(record)}", style="red")
+        # Captured, since a console that finds nobody reading ends the process.
+        with self.console.capture() as captured:
+            self.console.print(line, soft_wrap=True, end="")
+        return captured.get()
 
 
 def _time(record: logging.LogRecord) -> datetime:
@@ -93,9 +109,22 @@ def _time(record: logging.LogRecord) -> datetime:
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     given = record.__dict__.get("fields")
-    return dict(given) if isinstance(given, dict) else {}
+    return {name: _safe(value) for name, value in given.items()} if isinstance(given, dict) else {}
+
+
+def _safe(value: object) -> object:
+    """A value that JSON knows, without credentials."""
+    match value:
+        case bool() | int() | float() | None:
+            return value
+        case dict():
+            return {str(name): _safe(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_safe(each) for each in value]
+        case _:
+            return redact(str(value))
 
 
 def _traceback(record: logging.LogRecord) -> str:
     assert record.exc_info
-    return logging.Formatter().formatException(record.exc_info)
+    return redact(logging.Formatter().formatException(record.exc_info))

@@ -61,7 +61,3 @@ class Quota:
                 max=most,
             )
         return Slot(self._inflight, key_id)
-
-    def inflight(self) -> int:
-        """Requests under way of all keys."""
-        return sum(self._inflight.values())

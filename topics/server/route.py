@@ -40,3 +40,5 @@ class Route:
     operation: Operation
     name_param: str | None = None
     """The captured part that is checked against the key's prefixes."""
+    probe: bool = False
+    """Whether a load balancer asks it: `TOPICS_PROBE_AUTH` then says whether it takes a key after all."""

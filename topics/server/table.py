@@ -12,6 +12,19 @@ from functools import lru_cache
 
 from topics.errors import MethodNotAllowed, NotFound
 from topics.server.route import Route
+from topics.server.routes import delete, diff, document, health, metrics, records, stages, topics
+
+_SERVED = (
+    *topics.ROUTES,
+    *records.ROUTES,
+    *diff.ROUTES,
+    *delete.ROUTES,
+    *stages.ROUTES,
+    *health.ROUTES,
+    *metrics.ROUTES,
+)
+ROUTES = (*_SERVED, *document.routes(_SERVED))
+"""Every route of the server."""
 
 FOUND_MAX = 8192
 """Remembered answers to "which route is this"."""
@@ -40,7 +53,9 @@ class Table:
         for segment in route.path.split("/")[1:]:
             if segment.startswith("{"):
                 names.append(segment.strip("{}"))
-                node.capture = node = node.capture or _Node()
+                if node.capture is None:
+                    node.capture = _Node()
+                node = node.capture
             else:
                 node = node.literals.setdefault(segment, _Node())
         assert route.method not in node.routes, f"{route.method} {route.path} is there twice"

@@ -20,6 +20,8 @@ def parse_target(target: bytes) -> tuple[str, str]:
     path, _, query = text.partition(b"?")
     if b"%" in path:
         path = _decode(path)
+    if b"\0" in path:
+        raise _refuse(target, "has a NUL in it")
     try:
         return path.decode(), query.decode()
     except UnicodeDecodeError as error:
@@ -45,12 +47,10 @@ def _decode(path: bytes) -> bytes:
             raise _refuse(path, f"has a % at byte {at} that two hex digits must follow")
         at = path.find(b"%", at + 3)
     # Escaping the escape first keeps it through the decoding.
-    decoded = unquote_to_bytes(path.replace(b"%2F", b"%252F").replace(b"%2f", b"%252F"))
-    if b"\0" in decoded:
-        raise _refuse(path, "has a NUL in it")
-    return decoded
+    return unquote_to_bytes(path.replace(b"%2F", b"%252F").replace(b"%2f", b"%252F"))
 
 
 def _refuse(target: bytes, what: str) -> InvalidRequest:
-    shown = target[:200].decode("latin-1")
+    # The query is not shown: a token may be in it.
+    shown = target.partition(b"?")[0][:200].decode("latin-1")
     return InvalidRequest(f"the request target {shown!r} {what}", expected="a path like /v0/topics")

@@ -11,5 +11,7 @@ def whole(field: str, value: int | None, most: int) -> int:
         return 0
     if not 0 <= value <= most:
         expected = f"a whole number from 0 to {most}"
-        raise InvalidRequest(f"{field} must be {expected}, not {value}", field=field, value=str(value), expected=expected)
+        raise InvalidRequest(
+            f"{field} must be {expected}, not {value}", field=field, value=str(value), expected=expected
+        )
     return value

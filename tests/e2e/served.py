@@ -1,0 +1,128 @@
+"""`topics serve` as a process of its own, and somebody who talks to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import environ
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from topics.settings import TABLE
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 60
+"""Nothing here takes long; a test that hangs fails."""
+
+
+class Served:
+    def __init__(self, directory: Path, *flags: str, variables: dict[str, str] | None = None) -> None:
+        ours = {row.variable for row in TABLE}
+        inherited = {name: value for name, value in environ.items() if name not in ours}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "topics", "serve", "--port", "0", "--data-dir", str(directory), *flags],
+            cwd=ROOT,
+            env=inherited | {"PYTHONWARNINGS": "error", "PYTHONDEVMODE": ""} | (variables or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.said: list[dict[str, Any]] = []
+        """Its log so far."""
+        self.url = ""
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """Its next log line of this event."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if not line.startswith("{"):
+                raise AssertionError(line + self.process.stderr.read())
+            said = json.loads(line)
+            self.said.append(said)
+            if said["event"] == "listening":
+                self.url = said["url"]
+            if said["event"] == event:
+                return said
+        raise AssertionError(f"it ended with {self.process.wait(TIMEOUT_S)} before it said {event}: {self.said}")
+
+    def connect(self) -> Caller:
+        return Caller(self.url)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.ended()
+
+    def kill(self) -> None:
+        """Whatever it is doing."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate(timeout=TIMEOUT_S)
+
+    def ended(self) -> int:
+        """Its exit code; what it said until then is in `said`."""
+        out, errors = self.process.communicate(timeout=TIMEOUT_S)
+        assert out == ""
+        self.said += [json.loads(line) for line in (errors or "").splitlines() if line.startswith("{")]
+        return self.process.returncode
+
+
+@contextmanager
+def served(directory: Path, *flags: str, variables: dict[str, str] | None = None) -> Iterator[Served]:
+    """A server that is ready, and gone behind the block."""
+    server = Served(directory, *flags, variables=variables)
+    try:
+        server.wait_for("ready")
+        yield server
+    finally:
+        server.kill()
+
+
+def refusal(directory: Path, *flags: str) -> tuple[int, str]:
+    """Exit code and last words of a server that cannot start."""
+    server = Served(directory, *flags)
+    try:
+        errors = server.process.communicate(timeout=TIMEOUT_S)[1]
+    finally:
+        server.kill()
+    return server.process.returncode, errors
+
+
+class Caller:
+    """One keep-alive connection."""
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        self.address = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        self._connection = http.client.HTTPConnection(*self.address, timeout=TIMEOUT_S)
+        self._headers = {} if key is None else {"authorization": f"Bearer {key}"}
+
+    def send(self, method: str, path: str, body: object = None) -> None:
+        """Ask, and do not wait."""
+        headers = dict(self._headers)
+        if body is not None:
+            headers["content-type"] = "application/json"
+        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+
+    def answer(self) -> tuple[int, Any]:
+        response = self._connection.getresponse()
+        text = response.read().decode()
+        self.headers = response.headers
+        return response.status, json.loads(text) if text.startswith(("{", "[")) else text
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        self.send(method, path, body)
+        return self.answer()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Caller:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

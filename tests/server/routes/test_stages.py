@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.client.rig import on_loop
+from tests.server.api import Answer, Api, serving
+
+
+async def stage(api: Api, topic: str, name: str, *datas: object, **options: object) -> Answer:
+    records = [{"data": data} for data in datas]
+    return await api.post(f"/v0/topics/{topic}/stage", {"stage": name, "records": records, **options})
+
+
+@on_loop
+async def test_stages_appear_together_and_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        for name in ("a", "b"):
+            await api.put(f"/v0/topics/{name}")
+        staged = await stage(api, "a", "s1", 1, 2)
+        assert staged.status == 200
+        state = staged.without_performance()
+        assert state == {
+            "stage": "s1",
+            "topic": "a",
+            "partition": 0,
+            "count": 2,
+            "bytes": 2,
+            "expires_ts": state["expires_ts"],
+        }
+        await stage(api, "b", "s2", 3)
+        assert (await api.diff("a"))["records"] == []
+        batch = {"stages": ["s2", "s1"], "producer_id": "p", "epoch": 1}
+        published = await api.post("/v0/publish", batch)
+        assert published.without_performance() == {
+            "written": [
+                {"topic": "b", "partition": 0, "first_seq": 1, "last_seq": 1, "head_seq": 1, "count": 1},
+                {"topic": "a", "partition": 0, "first_seq": 1, "last_seq": 2, "head_seq": 2, "count": 2},
+            ],
+            "deduped": False,
+        }
+        assert len((await api.diff("a"))["records"]) == 2
+        again = await api.post("/v0/publish", batch)
+        assert (again.status, again.body["deduped"], again.body["written"]) == (200, True, published.body["written"])
+        older = await api.post("/v0/publish", batch | {"epoch": 0})
+        assert older.refusal == (409, "producer_fenced")
+
+
+@on_loop
+async def test_aborted_stages_are_gone(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await api.put("/v0/topics/a")
+        await stage(api, "a", "s1", 1)
+        assert (await api.post("/v0/abort", {"stages": ["s1", "s1", "s9"]})).body["stages"] == ["s1"]
+        refused = await api.post("/v0/publish", {"stages": ["s1"], "producer_id": "p", "epoch": 1})
+        assert refused.refusal == (404, "stage_not_found")
+
+
+@on_loop
+async def test_a_stage_goes_to_the_partition_of_its_key(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await api.put("/v0/topics/a", {"partitions": 4})
+        assert (await stage(api, "a", "s1", 1, partition=3)).body["partition"] == 3
+        assert (await stage(api, "a", "s1", 1, partition=2)).refusal == (409, "stage_conflict")
+
+
+@on_loop
+async def test_other_keys_cannot_reach_a_stage(tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys="all,mine::a.,reader:read") as api:
+        api.key = "all"
+        await api.put("/v0/topics/b.1")
+        await stage(api, "b.1", "s1", 1)
+        batch = {"stages": ["s1"], "producer_id": "p", "epoch": 1}
+        api.key = "mine"
+        assert (await api.post("/v0/publish", batch)).refusal == (403, "forbidden")
+        assert (await api.post("/v0/abort", {"stages": ["s1"]})).refusal == (403, "forbidden")
+        api.key = "reader"
+        assert (await api.post("/v0/publish", batch)).refusal == (403, "forbidden")
+        api.key = "all"
+        assert (await api.post("/v0/publish", batch)).status == 200
+        api.key = "mine"
+        assert (await api.post("/v0/publish", batch)).refusal == (403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v0/topics/a/stage", {"records": [{"data": 1}]}, "stage"),
+        ("/v0/topics/a/stage", {"stage": 5, "records": [{"data": 1}]}, "stage"),
+        ("/v0/topics/a/stage", {"stage": "", "records": [{"data": 1}]}, "stage"),
+        ("/v0/topics/a/stage", {"stage": "s"}, "records"),
+        ("/v0/topics/a/stage", {"stage": "s", "records": [{"data": 1}], "idempotency_key": "k"}, "producer_id"),
+        ("/v0/topics/a/stage", b'{"stage":"s","stage":"t","records":[{"data":1}]}', "stage"),
+        ("/v0/publish", {"stages": [], "producer_id": "p", "epoch": 1}, "stages"),
+        ("/v0/publish", {"stages": ["s", "s"], "producer_id": "p", "epoch": 1}, "stages"),
+        ("/v0/publish", {"stages": ["s"], "producer_id": "", "epoch": 1}, "producer_id"),
+        ("/v0/publish", {"stages": ["s"], "producer_id": "p", "epoch": -1}, "epoch"),
+        ("/v0/publish", {"stages": ["s"], "producer_id": "p"}, "epoch"),
+        ("/v0/abort", {}, "stages"),
+        ("/v0/abort", {"stages": [5]}, "stages[0]"),
+    ],
+)
+@on_loop
+async def test_what_is_no_batch(tmp_path: Path, path: str, body: object, field: str) -> None:
+    async with serving(tmp_path) as api:
+        await api.put("/v0/topics/a")
+        refused = await api.post(path, body)
+        assert refused.refusal == (400, "invalid_request")
+        assert refused.error["detail"]["field"] == field

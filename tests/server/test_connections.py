@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import asyncio
+import resource
+
+import pytest
+
+from tests.server.httprig import Rig, echo, get, post, run, serving
+from topics.server.connections import NEVER_NS, SECOND_NS, Connections
+from topics.testing.clock import SimClock
+
+
+class Held:
+    """A connection that writes down what it is told."""
+
+    def __init__(self, deadline_ns: int = NEVER_NS) -> None:
+        self.deadline_ns = deadline_ns
+        self.told: list[str] = []
+
+    def expire(self) -> None:
+        self.told.append("expire")
+
+    def drain(self) -> None:
+        self.told.append("drain")
+
+    def abort(self) -> None:
+        self.told.append("abort")
+
+
+def test_a_look_finds_those_whose_deadline_has_passed() -> None:
+    clock = SimClock()
+    connections = Connections(clock, 10)
+    early, late, never = Held(SECOND_NS), Held(3 * SECOND_NS), Held()
+    names = [connections.add(each) for each in (early, late, never)]
+    assert len(set(names)) == 3
+    clock.advance(999)
+    connections.tick()
+    assert early.told == []
+    clock.advance(1)
+    connections.tick()
+    assert (early.told, late.told, never.told) == (["expire"], [], [])
+    assert connections.idle_deadline_ns == 11 * SECOND_NS
+
+
+def test_the_timer_looks_by_itself_until_it_is_stopped() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        connections = Connections(SimClock(), 10)
+        held = Held(0)
+        connections.add(held)
+        expired = loop.create_future()
+        held.expire = lambda: expired.done() or expired.set_result(None)  # type: ignore[method-assign, assignment]
+        connections.start()
+        await expired
+        connections.stop()
+        connections.stop()
+
+    run(scenario)
+
+
+def test_draining_waits_for_the_last_and_cuts_off_who_is_late() -> None:
+    async def scenario() -> None:
+        connections = Connections(SimClock(), 10)
+        assert await connections.drain(10) == 0
+        quick, slow = Held(), Held()
+        for each in (quick, slow):
+            connections.add(each)
+        slow.abort = lambda: connections.remove(slow)  # type: ignore[method-assign]
+        draining = asyncio.create_task(connections.drain(0.01))
+        while not slow.told:
+            await asyncio.sleep(0)
+        assert quick.told == slow.told == ["drain"]
+        connections.remove(quick)
+        assert not draining.done()
+        assert await draining == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_drain_over_sockets(loop: str) -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            idle, busy, coming = await rig.call(), await rig.call(), await rig.call()
+            idle.send(get())
+            await idle.answer()
+            rig.answers = None
+            busy.send(get("/1") + get("/2"))
+            await rig.until_requests(3)
+            message = post(b"hello", path="/3")
+            coming.send(message[:-1])
+            while not any(protocol.receiving for protocol in rig.protocols):
+                await asyncio.sleep(0)
+
+            draining = asyncio.create_task(rig.connections.drain(30))
+            assert await idle.ended()
+            # A request that comes on an open connection is still dispatched, and the last answer says close.
+            coming.send(message[-1:])
+            await rig.until_requests(4)
+            for request, reply in zip(rig.requests[1:], rig.replies, strict=True):
+                reply(echo(request))
+            assert "connection" not in (await busy.answer()).headers
+            assert (await busy.answer()).headers["connection"] == "close"
+            assert (await coming.answer()).headers["connection"] == "close"
+            assert await busy.ended() and await coming.ended()
+            assert await draining == 0
+
+    run(scenario, loop)
+
+
+def test_a_drain_cuts_off_what_is_not_answered_in_time() -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            rig.answers = None
+            caller = await rig.call()
+            caller.send(get())
+            await rig.until_requests(1)
+            assert await rig.connections.drain(0.01) == 1
+            assert await caller.ended()
+            rig.replies[0](echo(rig.requests[0]))
+
+    run(scenario)
+
+
+async def _hold(rig: Rig, idle_count: int, active_count: int) -> None:
+    for _ in range(0, idle_count, 100):
+        await asyncio.gather(*(rig.call() for _ in range(100)))
+    await rig.until_connections(idle_count)
+    active = await asyncio.gather(*(rig.call() for _ in range(active_count)))
+    rig.answers = None
+    for number, caller in enumerate(active):
+        caller.send(get(f"/{number}"))
+    await rig.until_requests(active_count)
+    assert len(rig.connections) == idle_count + active_count
+    for request, reply in zip(rig.requests, rig.replies, strict=True):
+        reply(echo(request))
+    for number, caller in enumerate(active):
+        assert f'"/{number}"'.encode() in (await caller.answer()).body
+    rig.pass_time(rig.options.idle_timeout_s + 1)
+    await rig.until_connections(0)
+
+
+@pytest.mark.parametrize(
+    ("idle_count", "active_count"), [(2000, 1000), pytest.param(10_000, 1000, marks=pytest.mark.soak)]
+)
+def test_many_connections_are_held(idle_count: int, active_count: int) -> None:
+    files_max, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * (idle_count + active_count) + 100
+    if hard < needed:
+        pytest.skip(f"needs {needed} open files, the system allows {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(needed, files_max), hard))
+
+    async def scenario() -> None:
+        async with serving() as rig:
+            await _hold(rig, idle_count, active_count)
+
+    run(scenario)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from topics.core.records import RecordLimits
+from topics.errors import NotFound, Throttled
+from topics.secret import Secret
+from topics.server.context import Context
+from topics.server.dispatch import Dispatcher
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import ALL_SCOPES, EVERYBODY, Principal, Scope
+from topics.server.quota import Quota, Release
+from topics.server.route import Handler, Operation, Route
+from topics.server.table import Table
+from topics.settings import Settings
+from topics.testing import SimClock
+
+ANN = Principal("key-1", ALL_SCOPES)
+BOB = Principal("key-2", ALL_SCOPES)
+
+
+def full(quota: Quota, principal: Principal = ANN) -> bool:
+    try:
+        quota.enter(principal)()
+    except Throttled:
+        return True
+    return False
+
+
+def test_a_key_has_so_many_requests_under_way_and_no_more() -> None:
+    quota = Quota(2)
+    slots = [quota.enter(ANN), quota.enter(ANN)]
+    with pytest.raises(Throttled, match="2 requests under way") as caught:
+        quota.enter(ANN)
+    assert caught.value.detail == {"limit": "max_inflight_per_key", "max": 2}
+    assert not full(quota, BOB), "each key has its own"
+    slots[0]()
+    assert not full(quota)
+
+
+def test_a_slot_given_back_twice_counts_once() -> None:
+    quota = Quota(2)
+    first, second = quota.enter(ANN), quota.enter(ANN)
+    first()
+    first()
+    third = quota.enter(ANN)
+    assert full(quota)
+    second()
+    third()
+
+
+def test_a_slot_that_is_lost_comes_back() -> None:
+    quota = Quota(1)
+
+    def handler(release: Release) -> None:
+        raise RuntimeError("never answers")
+
+    with pytest.raises(RuntimeError):
+        handler(quota.enter(ANN))
+    gc.collect()
+    assert not full(quota)
+
+
+def test_who_is_gone_leaves_nothing_behind() -> None:
+    quota = Quota(2)
+    for number in range(100):
+        quota.enter(Principal(f"key-{number}", ALL_SCOPES))()
+    assert quota._inflight == {}
+
+
+def test_without_keys_there_is_nobody_to_charge() -> None:
+    quota = Quota(1)
+    slots = [quota.enter(EVERYBODY) for _ in range(10)]
+    for slot in slots:
+        slot()
+
+
+def test_zero_is_no_cap() -> None:
+    quota = Quota(0)
+    slots = [quota.enter(ANN) for _ in range(2000)]
+    for slot in slots:
+        slot()
+
+
+class Answers(list[int]):
+    def reply(self, response: Response) -> None:
+        self.append(response.status)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), NotFound("no such thing")])
+def test_the_dispatcher_gives_a_slot_back_when_a_handler_fails_and_its_error_is_kept(error: Exception) -> None:
+    def fail(context: Context, request: Request, reply: Reply) -> None:
+        raise error
+
+    answers = asking(fail, times=3)
+    assert 429 not in answers and len(answers) == 3
+    assert error.__traceback__ is not None, "which keeps the frames that the slot was in"
+
+
+def test_the_dispatcher_holds_a_slot_until_the_answer() -> None:
+    replies: list[Reply] = []
+    answers = asking(lambda context, request, reply: replies.append(reply), times=2)
+    assert answers == [429]
+    replies[0](Response(200))
+    assert answers == [429, 200]
+
+
+def asking(handler: Handler, times: int) -> Answers:
+    """The answers to requests of one key, which may have one under way."""
+    settings = Settings(api_keys=Secret("k"), max_inflight_per_key=1)
+    context = Context(settings, RecordLimits(), SimClock(), 0)
+    table = Table([Route("GET", "/x", Scope.READ, handler, Operation("", "", ""))])
+    dispatch = Dispatcher(context, table, context.authenticator, context.quota)
+    answers = Answers()
+    for _ in range(times):
+        dispatch(Request("GET", "/x", "", {"authorization": "Bearer k"}, b"", 0), answers.reply)
+    return answers

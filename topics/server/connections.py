@@ -1,0 +1,110 @@
+"""The open connections of a server: one coarse timer for all their deadlines, and the way to end them.
+
+A connection writes its next deadline into `deadline_ns` and nothing else; once a second all are looked at. So a request
+costs no timer, and a deadline is kept to within a second. Deadlines count from `now_ns`, the time of the last look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Final, Protocol
+
+from topics.clock import Clock
+
+SECOND_NS: Final = 1_000_000_000
+TICK_S: Final = 1.0
+NEVER_NS: Final = 2**63
+"""A deadline that does not come."""
+
+
+class Connection(Protocol):
+    deadline_ns: int
+
+    def expire(self) -> None:
+        """The deadline has passed."""
+
+    def drain(self) -> None:
+        """End now if idle, else after the requests in flight."""
+
+    def abort(self) -> None:
+        """End at once, whatever is lost."""
+
+
+class Connections:
+    def __init__(self, clock: Clock, idle_timeout_s: float) -> None:
+        self.clock = clock
+        self.draining = False
+        self._idle_timeout_ns = int(idle_timeout_s * SECOND_NS)
+        self._open: set[Connection] = set()
+        self._empty: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._id_prefix = secrets.token_hex(4)
+        self._id_count = 0
+        self._read_clock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def start(self) -> None:
+        """Keep deadlines from now on; needs the running loop."""
+        assert self._timer is None, "started already"
+        self._schedule()
+
+    def stop(self) -> None:
+        """Keep no deadlines any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def add(self, connection: Connection) -> str:
+        """Takes charge of a connection, and names it."""
+        self._open.add(connection)
+        self._id_count += 1
+        return f"{self._id_prefix}-{self._id_count:x}"
+
+    def remove(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if not self._open and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
+
+    def tick(self) -> None:
+        """Look at every deadline."""
+        now_ns = self._read_clock()
+        for connection in [each for each in self._open if each.deadline_ns <= now_ns]:
+            connection.expire()
+
+    async def drain(self, timeout_s: float) -> int:
+        """End all connections once their requests are answered; returns how many had to be cut off.
+
+        The listeners are closed already. A connection that comes or sends nevertheless is answered, and ended.
+        """
+        self.draining = True
+        for connection in list(self._open):
+            connection.drain()
+        if await self._wait_empty(timeout_s):
+            return 0
+        late = list(self._open)
+        for connection in late:
+            connection.abort()
+        await self._wait_empty(None)
+        return len(late)
+
+    async def _wait_empty(self, timeout_s: float | None) -> bool:
+        if not self._open:
+            return True
+        self._empty = asyncio.get_running_loop().create_future()
+        done, _ = await asyncio.wait([self._empty], timeout=timeout_s)
+        return bool(done)
+
+    def _read_clock(self) -> int:
+        self.now_ns = self.clock.ticks_ns()
+        self.idle_deadline_ns = self.now_ns + self._idle_timeout_ns
+        return self.now_ns
+
+    def _schedule(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._timed_tick)
+
+    def _timed_tick(self) -> None:
+        self._schedule()
+        self.tick()

@@ -1,0 +1,329 @@
+"""HTTP/1.1 on a socket: bytes in, whole requests to the dispatch, answers out in the order of the requests.
+
+How it works. A whole request becomes an `Exchange` at the end of `_pending`, and is dispatched. An answer may come at
+any time, but only the front of `_pending` is ever written, so pipelined requests are answered in order, and each once.
+
+Input is parsed in slices, and stops (`_blocked`) while `pipeline_max` exchanges are pending or the client leaves its
+answers unread. What the last slice brought beyond that stands in `_waiting` (parsed) and `_unread` (not yet).
+
+A connection that will take no more input is `_deaf`: after a `Connection: close`, a refusal, the client's own end of
+sending, or while draining. When the last pending answer of a deaf connection is written, the connection ends. A
+refusal is an answer like any other, behind those of the requests before it. The client may still be sending then, and
+closing on it would destroy the answer before it is read, so we end our side only and throw away what still comes.
+
+A response that is not whole from the start (events, one after the other) would be a second form of answer at the front
+of `_pending`, which writes when it can instead of once; nothing behind it is written before it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from typing import Final, cast
+
+from topics.errors import InvalidRequest, RequestTimeout, TopicsError
+from topics.limits import KIB
+from topics.server.connections import NEVER_NS, SECOND_NS, Connections
+from topics.server.encoding import gunzip
+from topics.server.exchange import CONTINUE, Exchange, error_body
+from topics.server.httpoptions import HttpOptions
+from topics.server.message import Dispatch, Request, Response
+from topics.server.requesthead import RequestHead
+from topics.server.requestparser import Part, RequestParser
+
+SLICE_BYTES: Final = 16 * KIB
+"""What is parsed before looking whether to go on."""
+GATHERED_BYTES_MAX: Final = 64 * KIB
+"""Answers that are gathered into one write."""
+
+
+class HttpProtocol(asyncio.Protocol):
+    def __init__(self, dispatch: Dispatch, options: HttpOptions, connections: Connections) -> None:
+        self._dispatch = dispatch
+        self._options = options
+        self._connections = connections
+        self._clock = connections.clock
+        self._parser = RequestParser(options, self)
+        self._slice_bytes = min(SLICE_BYTES, options.header_bytes_max)
+        self._part_since_ns = 0
+        self._request_count = 0
+        self.gzip_bytes_min = options.gzip_bytes_min
+        self.deadline_ns = connections.idle_deadline_ns
+        # Exchanges, and what has not become one yet.
+        self._pending: deque[Exchange] = deque()
+        self._waiting: deque[Exchange] = deque()
+        self._unread = b""
+        self._blocked = False
+        self._unblocking = False
+        self._write_paused = False
+        # Answers on their way.
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._gathering = False
+        # How it ends.
+        self._deaf = False
+        self._lingers = False
+        self._client_ended = False
+        self._ended = False
+
+    # ---- the transport's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # A transport of uvloop can all that one of asyncio can, and does not inherit from it.
+        transport = self._transport = cast(asyncio.Transport, transport)
+        self._loop = asyncio.get_running_loop()
+        self._id = self._connections.add(self)
+        transport.set_write_buffer_limits(high=self._options.write_buffer_high_bytes)
+        connected = transport.get_extra_info("socket")
+        if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._deaf = True
+        self._pending.clear()
+        self._waiting.clear()
+        self._out.clear()
+        self._unread = b""
+        self._parser.close()
+        self._connections.remove(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
+        if self._blocked:
+            self._unread += data
+            return
+        self._gathering = True
+        at = self._parser.take_known(data)
+        if at < len(data):
+            self._parse(data[at:] if at else data)
+        self._flush()
+
+    def eof_received(self) -> bool:
+        """The client sends no more, but still reads: what it asked for is answered before the end."""
+        if self.receiving and not self._deaf:
+            self._refuse(InvalidRequest("the connection ended in the middle of a request", expected="a whole request"))
+        self._deaf = True
+        self._client_ended = True
+        self._flush()
+        return True
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self.deadline_ns = self._connections.now_ns + _ns(self._options.write_timeout_s)
+        self._block()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._set_deadline()
+        self._unblock_soon()
+
+    # ---- input
+
+    @property
+    def receiving(self) -> bool:
+        """Whether a request has begun to come."""
+        return self._parser.part is not Part.NOTHING
+
+    def _parse(self, data: bytes) -> None:
+        parser, size = self._parser, self._slice_bytes
+        try:
+            at = 0 if self._blocked else parser.learn(data)
+            if not at and len(data) <= size and not self._blocked:
+                parser.feed(data)
+                at = len(data)
+            view = memoryview(data)
+            while at < len(data) and not self._blocked and not self._deaf:
+                parser.feed(view[at : at + size])
+                at += size
+            self._unread = data[at:]
+        except TopicsError as error:
+            self._refuse(error)
+        if self.receiving:
+            self._set_deadline()
+
+    def began(self, part: Part) -> None:
+        self._part_since_ns = self._connections.now_ns
+
+    def may_take(self) -> bool:
+        return not self._blocked and not self._deaf
+
+    def take(self, head: RequestHead, body: bytes) -> None:
+        if self._deaf:
+            return
+        self._request_count += 1
+        request_id = head.request_id or f"{self._id}-{self._request_count}"
+        request = Request(head.method, head.path, head.query, head.headers, body, self._clock.ticks_ns(), request_id)
+        if not head.keep_alive:
+            self._deaf = True
+        self._enqueue(Exchange(self, head, request))
+
+    def send_continue(self) -> None:
+        self._enqueue(Exchange.known(self, CONTINUE))
+
+    # ---- requests and answers
+
+    def _enqueue(self, exchange: Exchange) -> None:
+        if self._blocked:
+            self._waiting.append(exchange)
+        else:
+            self._begin(exchange)
+
+    def _begin(self, exchange: Exchange) -> None:
+        pending = self._pending
+        pending.append(exchange)
+        head, request = exchange.head, exchange.request
+        if head is None or request is None:
+            self.answered(exchange)
+            return
+        self.deadline_ns = NEVER_NS
+        if head.preflight:
+            exchange(Response(204, headers=self._options.cors.preflight_headers(head.headers)))
+        elif not head.gzip_body:
+            self._dispatch(request, exchange)
+        else:
+            try:
+                request.body = gunzip(request.body, self._options.body_bytes_max)
+            except TopicsError as error:
+                exchange(Response(error.http_status, error_body(error)))
+            else:
+                self._dispatch(request, exchange)
+        if len(pending) >= self._options.pipeline_max:
+            self._block()
+
+    def _refuse(self, error: TopicsError) -> None:
+        """The last answer of the connection, to what cannot be taken as a request."""
+        self._deaf = True
+        self._lingers = True
+        self._parser.close()
+        self._request_count += 1
+        self._enqueue(Exchange.refusal(self, error, f"{self._id}-{self._request_count}"))
+
+    def answered(self, exchange: Exchange) -> None:
+        pending = self._pending
+        if not pending or pending[0] is not exchange:
+            return
+        while pending and (answer := pending[0].answer) is not None:
+            pending.popleft()
+            self._out.append(answer)
+            self._out_bytes += len(answer)
+        if self._gathering:
+            if self._out_bytes > GATHERED_BYTES_MAX:
+                self._write()
+        elif pending:
+            # The answers behind this one may well come in the same turn of the loop.
+            self._gathering = True
+            self._loop.call_soon(self._flush)
+        else:
+            self._flush()
+
+    def closes_after(self, exchange: Exchange) -> bool:
+        if not (self._deaf or self._connections.draining):
+            return False
+        if self._waiting or self.receiving or (self._pending and self._pending[-1] is not exchange):
+            return False
+        self._deaf = True
+        return True
+
+    def _write(self) -> None:
+        out = self._out
+        if out:
+            joined = out[0] if len(out) == 1 else b"".join(out)
+            out.clear()
+            self._out_bytes = 0
+            self._transport.write(joined)
+
+    def _flush(self) -> None:
+        self._gathering = False
+        self._write()
+        if self._blocked:
+            self._unblock_soon()
+        if self._pending or self._waiting:
+            return
+        if self._deaf:
+            self._end()
+        else:
+            self._set_deadline()
+
+    # ---- back-pressure
+
+    def _block(self) -> None:
+        if not self._blocked and not self._transport.is_closing():
+            self._blocked = True
+            self._transport.pause_reading()
+
+    def _unblock_soon(self) -> None:
+        if not self._unblocking and self._may_unblock():
+            self._unblocking = True
+            self._loop.call_soon(self._unblock)
+
+    def _may_unblock(self) -> bool:
+        return not self._write_paused and len(self._pending) < self._options.pipeline_max
+
+    def _unblock(self) -> None:
+        self._unblocking = False
+        if self._transport.is_closing() or not self._blocked or not self._may_unblock():
+            return
+        self._blocked = False
+        self._gathering = True
+        self._part_since_ns = self._connections.now_ns
+        while self._waiting and not self._blocked:
+            self._begin(self._waiting.popleft())
+        if self._unread and not self._blocked:
+            data, self._unread = self._unread, b""
+            if not self._deaf:
+                self._parse(data)
+        if not self._blocked:
+            self._transport.resume_reading()
+        self._flush()
+
+    # ---- deadlines and the end
+
+    def expire(self) -> None:
+        if self._ended or self._write_paused:
+            self.abort()
+        elif not self.receiving:
+            self._end()
+        else:
+            part = self._parser.part.name.lower()
+            self._refuse(RequestTimeout(f"the {part} of the request did not come in time", expected="a faster client"))
+
+    def drain(self) -> None:
+        if not self._pending and not self._waiting and not self._unread and not self.receiving:
+            self._end()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def _end(self) -> None:
+        """All answers are written: close, but once the client has ended too if it may still be sending."""
+        self._deaf = True
+        if not self._ended:
+            self._ended = True
+            self.deadline_ns = self._connections.now_ns + _ns(self._options.linger_timeout_s)
+            if self._lingers and not self._client_ended and not self._transport.is_closing():
+                self._transport.write_eof()
+                self._transport.resume_reading()
+                return
+        elif not self._client_ended:
+            return
+        self._transport.close()
+
+    def _set_deadline(self) -> None:
+        options = self._options
+        if self._write_paused or self._ended:
+            return
+        if self._blocked:
+            self.deadline_ns = NEVER_NS
+        elif self._parser.part is Part.HEAD:
+            self.deadline_ns = self._part_since_ns + _ns(options.header_timeout_s)
+        elif self._parser.part is Part.BODY:
+            allowed_s = options.body_timeout_s + self._parser.body_bytes / options.body_bytes_per_s_min
+            self.deadline_ns = self._part_since_ns + _ns(allowed_s)
+        else:
+            self.deadline_ns = NEVER_NS if self._pending else self._connections.idle_deadline_ns
+
+
+def _ns(seconds: float) -> int:
+    return int(seconds * SECOND_NS)

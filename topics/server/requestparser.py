@@ -1,0 +1,256 @@
+"""Bytes to requests: one message after the other, each within its limits.
+
+How it works. llhttp (in httptools) parses; its callbacks collect one message at a time, and a whole one goes to `take`.
+`feed` raises what is wrong with the bytes, as an error that has a status; nothing can be fed after that. Of a head no
+more than the limit is taken in before it is refused, and the same goes for a body, and for trailers and chunk
+extensions, which are counted as what comes without progress.
+
+The shortcut. Most clients begin each request on a connection with the same bytes. The last head is remembered with its
+bytes; a request that begins with them, and is there as a whole, needs no parser: see `take_known`.
+
+The upgrade of a connection to another protocol is ignored, as RFC 9110 allows: clients offer one that they do not need
+(`h2c`), and go on in HTTP/1.1 when nothing comes of it. `_ignore_upgrade` is the place where one would be taken.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final, NoReturn, Protocol
+
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from topics.errors import HeadersTooLarge, InvalidRequest, PayloadTooLarge, TopicsError
+from topics.limits import KIB
+from topics.server.httpoptions import HttpOptions
+from topics.server.requesthead import ONCE, RequestHead
+
+REMEMBERED_HEAD_BYTES_MAX: Final = 2 * KIB
+FORGETFUL_AFTER: Final = 16
+"""So many different heads in a row, and the connection stops remembering them."""
+
+_HEAD_END = b"\r\n\r\n"
+_NO_CALLBACKS = HttpRequestParser(object())
+"""Takes the place of a closed parser's own, whose callbacks would keep its connection alive."""
+
+
+class Part(Enum):
+    """What the next byte belongs to."""
+
+    NOTHING = auto()
+    HEAD = auto()
+    BODY = auto()
+
+
+class Sink(Protocol):
+    """Where requests go."""
+
+    def began(self, part: Part) -> None:
+        """The first byte of a head, or the end of one."""
+
+    def take(self, head: RequestHead, body: bytes) -> None:
+        """A whole request."""
+
+    def send_continue(self) -> None:
+        """The client waits for a word before it sends the body, and its head is in order."""
+
+    def may_take(self) -> bool:
+        """Whether the next request may come now."""
+
+
+class RequestParser:
+    def __init__(self, options: HttpOptions, sink: Sink) -> None:
+        self._options = options
+        self._sink = sink
+        self._parser = HttpRequestParser(self)
+        self.part = Part.NOTHING
+        self.body_bytes = 0
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._head: RequestHead | None = None
+        self._body: list[bytes] = []
+        self._progressed = False
+        """Whether what was fed last began a message or brought a piece of a body."""
+        self._overhead_bytes = 0
+        """Fed since there was progress."""
+        self._head_split = False
+        """Whether the head came in pieces, so that it may be larger than what is fed at once."""
+        self._refusal: TopicsError | None = None
+        self._upgrade_offered = False
+        self._known_bytes = b""
+        self._known_head: RequestHead | None = None
+        self._head_count = 0
+        self._misses = 0
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._parser = _NO_CALLBACKS
+        self._headers = {}
+        self._body = []
+        self._known_head = None
+        self.part = Part.NOTHING
+
+    # ---- input
+
+    def take_known(self, data: bytes) -> int:
+        """Takes the requests that `data` begins with, as far as their head is the remembered one and they are whole.
+        Returns how many bytes they had."""
+        head = self._known_head
+        if head is None or self.part is not Part.NOTHING:
+            return 0
+        sink = self._sink
+        known = self._known_bytes
+        at = 0
+        while data.startswith(known, at):
+            body_at = at + len(known)
+            end = body_at + head.body_bytes
+            if end > len(data) or not sink.may_take():
+                break
+            sink.take(head, data[body_at:end])
+            at = end
+            self._misses = 0
+        return at
+
+    def learn(self, data: bytes) -> int:
+        """Feeds one head by itself if `data` begins with a whole one, and remembers it. Returns how many bytes it had.
+
+        It is remembered only if its bytes are one head and nothing else, by our own reading and by the parser's.
+        """
+        if self.part is not Part.NOTHING or self._misses >= FORGETFUL_AFTER:
+            return 0
+        self._misses += 1
+        end = data.find(_HEAD_END, 1, REMEMBERED_HEAD_BYTES_MAX) + len(_HEAD_END)
+        if end < len(_HEAD_END) or end > self._options.header_bytes_max:
+            return 0
+        known = data[:end]
+        head_count = self._head_count
+        self.feed(known)
+        head = self._head
+        line_count = known.count(b"\r\n")
+        if (
+            head is not None
+            and head.repeatable
+            and self._head_count == head_count + 1
+            and not self._body
+            and not known.startswith(b"\r")
+            and known.count(b"\n") == known.count(b"\r") == line_count
+        ):
+            self._known_bytes, self._known_head = known, head
+        return end
+
+    def feed(self, data: bytes | memoryview) -> None:
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            self._ignore_upgrade()
+            self.feed(data[upgrade.args[0] :])
+            return
+        except HttpParserError as error:
+            self._failed(error)
+            return
+        self._head_split = self.part is Part.HEAD
+        if self._progressed:
+            self._progressed = False
+            self._overhead_bytes = 0
+        elif self.part is not Part.NOTHING:
+            self._overhead_bytes += len(data)
+            if self._overhead_bytes > self._options.header_bytes_max:
+                raise self._headers_too_large()
+
+    def _failed(self, error: HttpParserError) -> None:
+        if self._refusal is not None:
+            raise self._refusal from None
+        if isinstance(error, HttpParserCallbackError):
+            raise error
+        head = self._head
+        if self.part is Part.NOTHING and head is not None and not head.keep_alive:
+            # What follows the last request of a connection is nobody's.
+            return
+        raise InvalidRequest(f"the request is not valid HTTP: {error}", expected="HTTP/1.1") from None
+
+    def _ignore_upgrade(self) -> None:
+        """The offer ended the parser's interest, so a new one gets the same head without it."""
+        self._upgrade_offered = False
+        method, version = self._parser.get_method(), self._parser.get_http_version()
+        lines = [b"%b %b HTTP/%b" % (method, self._url, version.encode())]
+        lines += [f"{name}: {value}".encode("latin-1") for name, value in self._headers.items() if name != "upgrade"]
+        self._parser = HttpRequestParser(self)
+        self.feed(b"\r\n".join(lines) + _HEAD_END)
+
+    # ---- what httptools calls
+
+    def on_message_begin(self) -> None:
+        self.part = Part.HEAD
+        self.body_bytes = 0
+        self._url = b""
+        self._headers = {}
+        self._body = []
+        self._overhead_bytes = 0
+        self._head_split = False
+        self._progressed = True
+        self._sink.began(Part.HEAD)
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        key = name.decode("latin-1").lower()
+        if key not in self._headers:
+            self._headers[key] = value.decode("latin-1").strip()
+        elif key in ONCE:
+            self._fail(InvalidRequest(f"the header {key} is given twice", field=key, expected="once"))
+
+    def on_headers_complete(self) -> None:
+        headers, parser, options = self._headers, self._parser, self._options
+        if self._head_split:
+            head_bytes = len(self._url) + sum(len(name) + len(value) + 4 for name, value in headers.items())
+            if head_bytes > options.header_bytes_max:
+                self._fail(self._headers_too_large())
+        if "upgrade" in headers and parser.should_upgrade():
+            self._upgrade_offered = True
+            return
+        try:
+            head = RequestHead(
+                parser.get_method().decode(),
+                self._url,
+                parser.get_http_version(),
+                headers,
+                parser.should_keep_alive(),
+                options,
+            )
+        except TopicsError as error:
+            self._fail(error)
+        self._head = head
+        self._head_count += 1
+        self.part = Part.BODY
+        # Trailers come as headers too, and nobody reads them.
+        self._headers = {}
+        self._overhead_bytes = 0
+        self._sink.began(Part.BODY)
+        if head.awaits_continue:
+            self._sink.send_continue()
+
+    def on_body(self, piece: bytes) -> None:
+        self._body.append(piece)
+        self.body_bytes += len(piece)
+        self._progressed = True
+        most = self._options.body_bytes_max
+        if self.body_bytes > most:
+            self._fail(PayloadTooLarge(f"the body has more than {most} bytes", max_bytes=most))
+
+    def on_message_complete(self) -> None:
+        if self._upgrade_offered:
+            return
+        head = self._head
+        assert head is not None
+        self.part = Part.NOTHING
+        body = self._body
+        self._sink.take(head, body[0] if len(body) == 1 else b"".join(body))
+
+    def _fail(self, error: TopicsError) -> NoReturn:
+        """Stops the parser. It wraps what its callbacks raise, so the reason is kept beside it."""
+        self._refusal = error
+        raise error
+
+    def _headers_too_large(self) -> HeadersTooLarge:
+        most = self._options.header_bytes_max
+        return HeadersTooLarge(f"the headers have more than {most} bytes", max_bytes=most)

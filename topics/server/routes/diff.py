@@ -1,0 +1,113 @@
+"""Reading records behind a cursor, with a long-poll that cannot miss a wake-up.
+
+The records of the answer are the stored bytes as they are. A long-poll waits for anything behind the place where its
+empty page ended, so what came between the read and the wait ends the wait at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from topics.core.names import check_topic
+from topics.engine.engine import Engine
+from topics.engine.host import Host
+from topics.limits import SECOND_MS
+from topics.model import Page
+from topics.server.answers import NS_PER_MS, later
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import Scope
+from topics.server.route import Operation, Route
+from topics.server.schemas import TOPIC, answer, body
+from topics.wire.diff import DiffRequest, decode_diff
+
+_ANSWER = (
+    b'{"topic":"%b",%b"records":[%b],"next_from_seq":%d,"head_seq":%d,"earliest_seq":%d,"caught_up":%b,"tombstone":%b,'
+    b'"lag":%d,"performance":{"server_total_ms":%.3f,"records_scanned":%d}}'
+)
+
+
+def diff(context: Context, request: Request, reply: Reply) -> None:
+    host = context.ready()
+    topic = check_topic(request.params["topic"])
+    wanted = decode_diff(request.body)
+    page = _read(host.engine, topic, wanted, wanted.from_seq)
+    if not wanted.wait_ms or not _is_idle(page):
+        reply(_answer(context, host, request, page, page.scanned))
+        return
+    later(context, request, reply, _wait(context, host, request, wanted, page))
+
+
+async def _wait(context: Context, host: Host, request: Request, wanted: DiffRequest, page: Page) -> Response:
+    """Read until there is something to tell, the time is over, or the server wants to stop."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wanted.wait_ms / SECOND_MS
+    machine = host.engine.machine
+    scanned = page.scanned
+    waiting = True
+    while waiting and _is_idle(page):
+        log = machine.log(machine.topic(page.topic), wanted.partition)
+        waiting = await host.wait_visible(log, page.next_from_seq, deadline - loop.time())
+        page = _read(host.engine, page.topic, wanted, page.next_from_seq)
+        scanned += page.scanned
+    return _answer(context, host, request, page, scanned)
+
+
+def _is_idle(page: Page) -> bool:
+    return not page.count and page.tombstone is None and page.caught_up
+
+
+def _read(engine: Engine, topic: str, wanted: DiffRequest, from_seq: int) -> Page:
+    return engine.read(
+        topic,
+        from_seq,
+        from_ts=wanted.from_ts,
+        partition=wanted.partition,
+        limit=wanted.limit,
+        byte_budget=wanted.byte_budget,
+        nodes=wanted.nodes,
+        match=wanted.match,
+        shape=wanted.shape,
+    )
+
+
+def _answer(context: Context, host: Host, request: Request, page: Page, scanned: int) -> Response:
+    topic = host.engine.machine.topics.get(page.topic)
+    several = topic is not None and topic.config.partitions > 1
+    text = _ANSWER % (
+        page.topic.encode(),
+        b'"partition":%d,' % page.partition if several else b"",
+        page.body,
+        page.next_from_seq,
+        page.head_seq,
+        page.earliest_seq,
+        b"true" if page.caught_up else b"false",
+        b"null" if page.tombstone is None else msgspec.json.encode(page.tombstone),
+        page.lag,
+        (context.clock.ticks_ns() - request.received_ns) / NS_PER_MS,
+        scanned,
+    )
+    return Response(200, text)
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/v0/topics/{topic}/diff",
+        Scope.READ,
+        diff,
+        Operation(
+            "Read records behind a cursor",
+            "Returns the records after `from_seq`, in order. Pass `next_from_seq` back as `from_seq` to go on; "
+            "`caught_up` says that there is nothing more for now. What was lost to a cap, a TTL or a crash before the "
+            "reader came is told as a `tombstone`. With `wait_ms` an empty read waits for records.",
+            "records",
+            parameters=(TOPIC,),
+            request_body=body("DiffRequest", required=False),
+            responses={"200": answer("Page", "The records, and where to go on.")},
+        ),
+        name_param="topic",
+    ),
+)

@@ -1,0 +1,67 @@
+"""What the server says of itself: the OpenAPI document, and a page for people made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+
+from topics.server import openapi, reference
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import NO_SCOPE
+from topics.server.route import Operation, Route
+
+HTML = b"text/html; charset=utf-8"
+
+
+def routes(described: Sequence[Route]) -> tuple[Route, ...]:
+    """The routes that describe `described`, and themselves. What they answer never changes, so it is made once."""
+
+    @cache
+    def as_json() -> bytes:
+        return msgspec.json.encode(openapi.document([*described, *own]))
+
+    @cache
+    def as_html() -> bytes:
+        return reference.page(openapi.document([*described, *own]))
+
+    def document(context: Context, request: Request, reply: Reply) -> None:
+        reply(Response(200, as_json()))
+
+    def docs(context: Context, request: Request, reply: Reply) -> None:
+        reply(Response(200, as_html(), HTML))
+
+    own = (
+        Route(
+            "GET",
+            "/v0/openapi.json",
+            NO_SCOPE,
+            document,
+            Operation(
+                "The OpenAPI document",
+                "This API, for programs.",
+                "operations",
+                responses={
+                    "200": {
+                        "description": "OpenAPI 3.1.",
+                        "content": {"application/json": {"schema": {"type": "object"}}},
+                    }
+                },
+            ),
+        ),
+        Route(
+            "GET",
+            "/v0/docs",
+            NO_SCOPE,
+            docs,
+            Operation(
+                "The API reference",
+                "This API, for people.",
+                "operations",
+                responses={"200": {"description": "A page.", "content": {"text/html": {"schema": {"type": "string"}}}}},
+            ),
+        ),
+    )
+    return own

@@ -1,0 +1,164 @@
+"""Writing records: the hottest path of the server.
+
+One decode, one command, one ticket; the answer is formatted by hand when the ticket is done. A task is made only for a
+write that must not be refused (`disable_backpressure`) while the disk is behind.
+"""
+
+from __future__ import annotations
+
+from topics.core import config as configs
+from topics.core.commands import Append
+from topics.core.dedupe import check_idempotency_key
+from topics.core.partition import partition_of
+from topics.engine.host import Host
+from topics.engine.ticket import Ticket
+from topics.errors import Throttled
+from topics.model import Durability, Written
+from topics.server.answers import NS_PER_MS, later, when_done
+from topics.server.auth import check_config
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import EVERYBODY, Scope
+from topics.server.route import Operation, Route
+from topics.server.schemas import TOPIC, answer, body, flag_parameter
+from topics.wire.query import Query
+from topics.wire.records import WriteBatch, decode_write
+
+_ANSWER = (
+    b'{"topic":"%b","first_seq":%d,"last_seq":%d,%b"head_seq":%d,"count":%d,"created":%b,"deduped":%b,%b'
+    b'"performance":{"server_total_ms":%.3f,"wal_append_ms":%.3f,"fsync_ms":%.3f,"throttle_wait_ms":%.3f}}'
+)
+_TRUTH = {True: b"true", False: b"false"}
+
+
+def write(context: Context, request: Request, reply: Reply) -> None:
+    host = context.ready()
+    batch = decode_write(request.body, context.record_limits)
+    if not batch.disable_backpressure:
+        context.throttle.admit()
+    command = _command(host, request, batch)
+    with_seqs = not request.query or Query(request.query).flag("return_seqs", True)
+    submitted_ns = context.clock.ticks_ns()
+    try:
+        ticket = host.engine.submit(command)
+    except Throttled as error:
+        if not batch.disable_backpressure or "retry_after_ms" not in error.detail:
+            raise
+        later(context, request, reply, _write_patiently(context, host, request, command, with_seqs))
+        return
+
+    def make(ticket: Ticket) -> Response:
+        return _written(context, host, request, ticket, submitted_ns, 0.0, with_seqs)
+
+    when_done(context, request, reply, ticket, make)
+
+
+async def _write_patiently(
+    context: Context, host: Host, request: Request, command: Append, with_seqs: bool
+) -> Response:
+    began_ns = context.clock.ticks_ns()
+    ticket = await host.admit(command)
+    submitted_ns = context.clock.ticks_ns()
+    if not ticket.done:
+        await host.answer(ticket)
+    return _written(context, host, request, ticket, submitted_ns, (submitted_ns - began_ns) / NS_PER_MS, with_seqs)
+
+
+def _command(host: Host, request: Request, batch: WriteBatch) -> Append:
+    topic = request.params["topic"]
+    dedupe_key = batch.dedupe_key
+    if dedupe_key is None and (header := request.headers.get("idempotency-key")) is not None:
+        dedupe_key = check_idempotency_key(header)
+    if batch.config is not None and request.principal is not EVERYBODY:
+        check_config(request.principal, batch.config)
+    return Append(topic, batch.records, partition_for(host, topic, batch), dedupe_key, batch.create, batch.config)
+
+
+def partition_for(host: Host, topic: str, batch: WriteBatch) -> int:
+    """The partition a write goes to; a topic that does not exist yet has as many as the config gives it."""
+    if batch.key is None:
+        return batch.partition or 0
+    found = host.engine.machine.topics.get(topic)
+    config = found.config if found is not None else configs.build(topic, batch.config or {})
+    return partition_of(batch.key, config.partitions)
+
+
+def _written(
+    context: Context,
+    host: Host,
+    request: Request,
+    ticket: Ticket,
+    submitted_ns: int,
+    throttle_wait_ms: float,
+    with_seqs: bool,
+) -> Response:
+    written = ticket.result()
+    assert isinstance(written, Written)
+    first, last = written.first_seq, written.last_seq
+    seqs = b""
+    if with_seqs:
+        seqs = b'"seqs":[%d],' % first if first == last else b'"seqs":[%b],' % _joined(written.seqs)
+    now_ns = context.clock.ticks_ns()
+    written_ns = ticket.written_ns
+    fsync_ms = 0.0
+    partition = b""
+    # The topic may have been deleted since.
+    topic = host.engine.machine.topics.get(written.topic)
+    if topic is not None:
+        if topic.config.durability is Durability.FSYNC and written_ns:
+            fsync_ms = (now_ns - written_ns) / NS_PER_MS
+        if topic.config.partitions > 1:
+            partition = b'"partition":%d,' % written.partition
+    text = _ANSWER % (
+        written.topic.encode(),
+        first,
+        last,
+        seqs,
+        written.head_seq,
+        last - first + 1,
+        _TRUTH[written.created],
+        _TRUTH[written.deduped],
+        partition,
+        (now_ns - request.received_ns) / NS_PER_MS,
+        (written_ns - submitted_ns) / NS_PER_MS if written_ns else 0.0,
+        fsync_ms,
+        throttle_wait_ms,
+    )
+    return Response(201 if written.created else 200, text)
+
+
+def _joined(seqs: range) -> bytes:
+    return ",".join(map(str, seqs)).encode()
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/v0/topics/{topic}",
+        Scope.WRITE,
+        write,
+        Operation(
+            "Append records",
+            "Appends 1 or more records as one atomic write; the server assigns their seqs. A topic that does not exist "
+            "is created, with `config`, unless `create` is false. A write with an idempotency key (the field, or the "
+            "header `Idempotency-Key`) is safe to repeat within the topic's window.",
+            "records",
+            parameters=(
+                TOPIC,
+                flag_parameter("return_seqs", True, "Whether the answer lists every seq."),
+                {
+                    "name": "Idempotency-Key",
+                    "in": "header",
+                    "description": "Same as `idempotency_key` in the body, which goes first.",
+                    "schema": {"type": "string", "minLength": 1, "maxLength": 256},
+                },
+            ),
+            request_body=body("WriteRequest"),
+            responses={
+                "200": answer("Written", "The records are in the log, as safe as the topic's class asks for."),
+                "201": answer("Written", "The same, and this write created the topic."),
+            },
+        ),
+        name_param="topic",
+    ),
+)

@@ -1,0 +1,140 @@
+"""Atomic batches: records are staged, and stages published together or aborted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from topics.core.commands import Abort, Publish, Stage
+from topics.core.names import check_topic
+from topics.engine.host import Host
+from topics.engine.ticket import Ticket
+from topics.model import Aborted, Published, StageState, Written
+from topics.server.answers import success, when_done
+from topics.server.auth import check_name
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import Scope
+from topics.server.route import Operation, Route
+from topics.server.routes.records import partition_for
+from topics.server.schemas import TOPIC, answer, body
+from topics.wire.batch import decode_abort, decode_publish, decode_stage
+
+
+def stage(context: Context, request: Request, reply: Reply) -> None:
+    host = context.ready()
+    topic = check_topic(request.params["topic"])
+    wanted = decode_stage(request.body, context.record_limits)
+    if not wanted.batch.disable_backpressure:
+        context.throttle.admit()
+    # The name alone says whose a stage is, so another key must not add to it or learn of it.
+    _check_stages(host, request, (wanted.stage,))
+    command = Stage(wanted.stage, topic, wanted.batch.records, partition_for(host, topic, wanted.batch))
+
+    def make(ticket: Ticket) -> Response:
+        state = ticket.result()
+        assert isinstance(state, StageState)
+        return success(context, request, msgspec.structs.asdict(state))
+
+    when_done(context, request, reply, host.decide(command), make)
+
+
+def publish(context: Context, request: Request, reply: Reply) -> None:
+    host = context.ready()
+    wanted = decode_publish(request.body)
+    _check_stages(host, request, wanted.stages)
+    known = host.engine.machine.batches.by_producer.get((wanted.producer_id, wanted.epoch))
+    if known is not None and known.answer is not None:
+        for written in known.answer.written:
+            check_name(request.principal, written.topic)
+
+    def make(ticket: Ticket) -> Response:
+        published = ticket.result()
+        assert isinstance(published, Published)
+        fields = {"written": [_part(written) for written in published.written], "deduped": published.deduped}
+        return success(context, request, fields)
+
+    command = Publish(wanted.stages, wanted.producer_id, wanted.epoch)
+    when_done(context, request, reply, host.decide(command), make)
+
+
+def abort(context: Context, request: Request, reply: Reply) -> None:
+    host = context.ready()
+    stages = decode_abort(request.body)
+    _check_stages(host, request, stages)
+
+    def make(ticket: Ticket) -> Response:
+        aborted = ticket.result()
+        assert isinstance(aborted, Aborted)
+        return success(context, request, {"stages": aborted.stages})
+
+    when_done(context, request, reply, host.decide(Abort(stages)), make)
+
+
+def _check_stages(host: Host, request: Request, names: tuple[str, ...]) -> None:
+    """The topics behind the stages are within the key's prefixes."""
+    if not request.principal.prefixes:
+        return
+    for name in names:
+        found = host.engine.machine.batches.stages.get(name)
+        if found is not None:
+            check_name(request.principal, found.topic)
+
+
+def _part(written: Written) -> dict[str, object]:
+    return {
+        "topic": written.topic,
+        "partition": written.partition,
+        "first_seq": written.first_seq,
+        "last_seq": written.last_seq,
+        "head_seq": written.head_seq,
+        "count": written.count,
+    }
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/v0/topics/{topic}/stage",
+        Scope.WRITE,
+        stage,
+        Operation(
+            "Stage records",
+            "Puts records aside for a topic: durable, seen by nobody, and gone at `expires_ts` unless their stage is "
+            "published. A stage takes records until then, all for one partition of one topic. A repeated request adds "
+            "its records again; use a fresh stage name for each attempt and abort the others.",
+            "batches",
+            parameters=(TOPIC,),
+            request_body=body("StageRequest"),
+            responses={"200": answer("StageState", "What the stage holds now.")},
+        ),
+        name_param="topic",
+    ),
+    Route(
+        "POST",
+        "/v0/publish",
+        Scope.WRITE,
+        publish,
+        Operation(
+            "Publish stages",
+            "Makes the records of all named stages visible in one commit, in the order named: all or nothing, also "
+            "over several topics. Publishing the same `producer_id` and `epoch` again gives the first answer; an older "
+            "epoch is refused.",
+            "batches",
+            request_body=body("PublishRequest"),
+            responses={"200": answer("Published", "What was written, a part for each stage.")},
+        ),
+    ),
+    Route(
+        "POST",
+        "/v0/abort",
+        Scope.WRITE,
+        abort,
+        Operation(
+            "Abort stages",
+            "Forgets staged records. A stage that is not there is no error; one that is being published is.",
+            "batches",
+            request_body=body("AbortRequest"),
+            responses={"200": answer("Aborted", "The stages that were there and are gone.")},
+        ),
+    ),
+)

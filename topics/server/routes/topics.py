@@ -1,0 +1,226 @@
+"""Topics themselves: create, configure, look at, list and delete them."""
+
+from __future__ import annotations
+
+from topics.core.commands import Configure, Drop
+from topics.core.config import as_wire
+from topics.core.names import check_topic
+from topics.core.registry import Registry, Topic
+from topics.engine.ticket import Ticket
+from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTITIONS_MAX, U64_MAX
+from topics.model import Configured, Dropped, TopicState
+from topics.server.answers import success, when_done
+from topics.server.auth import check_config
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import Scope
+from topics.server.route import Operation, Route
+from topics.server.schemas import PARTITION, TOPIC, answer, body, flag_parameter, parameter
+from topics.wire.config import decode_config
+from topics.wire.cursor import decode_cursor, encode_cursor
+from topics.wire.query import Query
+
+
+def replace(context: Context, request: Request, reply: Reply) -> None:
+    _configure(context, request, reply, merge=False)
+
+
+def merge(context: Context, request: Request, reply: Reply) -> None:
+    context.ready().engine.machine.topic(check_topic(request.params["topic"]))
+    _configure(context, request, reply, merge=True)
+
+
+def _configure(context: Context, request: Request, reply: Reply, merge: bool) -> None:
+    host = context.ready()
+    fields = decode_config(request.body)
+    check_config(request.principal, fields)
+
+    def make(ticket: Ticket) -> Response:
+        configured = ticket.result()
+        assert isinstance(configured, Configured)
+        answered = {
+            "topic": configured.topic,
+            "created": configured.created,
+            "config": as_wire(configured.config),
+        }
+        return success(context, request, answered, 201 if configured.created else 200)
+
+    when_done(context, request, reply, host.decide(Configure(request.params["topic"], fields, merge)), make)
+
+
+def drop(context: Context, request: Request, reply: Reply) -> None:
+    host = context.ready()
+    if_empty = Query(request.query).flag("if_empty", False)
+
+    def make(ticket: Ticket) -> Response:
+        dropped = ticket.result()
+        assert isinstance(dropped, Dropped)
+        fields = {"topic": dropped.topic, "deleted": dropped.deleted, "routers_removed": []}
+        return success(context, request, fields)
+
+    command = Drop(check_topic(request.params["topic"]), if_empty)
+    when_done(context, request, reply, host.decide(command), make)
+
+
+def state(context: Context, request: Request, reply: Reply) -> None:
+    query = Query(request.query)
+    found = context.ready().engine.state(
+        check_topic(request.params["topic"]),
+        query.whole("partition", 0, PARTITIONS_MAX - 1),
+        query.flag("touch", True),
+    )
+    reply(success(context, request, _state(found)))
+
+
+def _state(found: TopicState) -> dict[str, object]:
+    fields: dict[str, object] = {"topic": found.topic, "type": found.type.value}
+    fields |= _partition(found)
+    for name in ("head_seq", "earliest_seq", "next_seq", "count", "bytes"):
+        fields[name] = getattr(found, name)
+    fields["config"] = as_wire(found.config)
+    for name in ("effective_priority", "last_write_ts", "last_read_ts"):
+        fields[name] = getattr(found, name)
+    if found.stopped is not None:
+        fields["stopped"] = found.stopped
+    return fields
+
+
+def _summary(found: TopicState) -> dict[str, object]:
+    fields: dict[str, object] = {"topic": found.topic}
+    fields |= _partition(found)
+    for name in ("head_seq", "earliest_seq", "count", "bytes"):
+        fields[name] = getattr(found, name)
+    return fields | {"durable": found.config.durable, "effective_priority": found.effective_priority}
+
+
+def _partition(found: TopicState) -> dict[str, int]:
+    """Who has one partition need not know that there could be more."""
+    return {"partition": found.partition, "partitions": found.partitions} if found.partitions > 1 else {}
+
+
+def list_topics(context: Context, request: Request, reply: Reply) -> None:
+    query = Query(request.query)
+    page_size = min(query.whole("page_size", 0, U64_MAX) or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
+    after = decode_cursor(query.text("cursor"))
+    touch = query.flag("touch", False)
+    engine = context.ready().engine
+    found = _page(engine.machine.topics, request.principal.prefixes, query.text("prefix"), after, page_size + 1)
+    states = [engine.state(topic.name, touch=touch) for topic in found[:page_size]]
+    fields: dict[str, object] = {"topics": [_summary(each) for each in states]}
+    if len(found) > page_size:
+        fields["next_cursor"] = encode_cursor(found[page_size - 1].name)
+    reply(success(context, request, fields))
+
+
+def _page(registry: Registry, allowed: tuple[str, ...], prefix: str, after: str, limit: int) -> list[Topic]:
+    """Topics behind a name that begin with `prefix` and with one of the allowed prefixes, in order of their names.
+
+    The prefixes that are left after taking out those inside others are disjoint, so their pages follow each other.
+    """
+    found: list[Topic] = []
+    for each in _narrowed(allowed, prefix):
+        found += registry.page(after, each, limit - len(found))
+        if len(found) == limit:
+            break
+    return found
+
+
+def _narrowed(allowed: tuple[str, ...], prefix: str) -> list[str]:
+    """What `prefix` and the allowed prefixes leave, in order, none inside another."""
+    if not allowed or prefix.startswith(allowed):
+        return [prefix]
+    kept: list[str] = []
+    for each in sorted(allowed):
+        if each.startswith(prefix) and not (kept and each.startswith(kept[-1])):
+            kept.append(each)
+    return kept
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v0/topics",
+        Scope.READ,
+        list_topics,
+        Operation(
+            "List topics",
+            "Topics in order of their names, a page at a time; only those the key may touch. `next_cursor` is there "
+            "while there are more.",
+            "topics",
+            parameters=(
+                parameter("prefix", {"type": "string"}, "Only names that begin with this."),
+                parameter(
+                    "page_size",
+                    {"type": "integer", "minimum": 0, "default": PAGE_SIZE_DEFAULT},
+                    f"Topics in a page; more than {PAGE_SIZE_MAX} is {PAGE_SIZE_MAX}.",
+                ),
+                parameter("cursor", {"type": "string"}, "`next_cursor` of the page before."),
+                flag_parameter("touch", False, "Whether this counts as reading the topics."),
+            ),
+            responses={"200": answer("TopicList", "A page of topics.")},
+        ),
+    ),
+    Route(
+        "PUT",
+        "/v0/topics/{topic}",
+        Scope.ADMIN,
+        replace,
+        Operation(
+            "Create or configure a topic",
+            "Creates the topic, or makes this its whole config: fields that are not named go back to their defaults. "
+            "`type` and `partitions` never change. Repeating it does nothing.",
+            "topics",
+            parameters=(TOPIC,),
+            request_body=body("TopicConfig", required=False),
+            responses={
+                "200": answer("Configured", "The topic existed; this is its config now."),
+                "201": answer("Configured", "The topic was created."),
+            },
+        ),
+        name_param="topic",
+    ),
+    Route(
+        "PATCH",
+        "/v0/topics/{topic}",
+        Scope.ADMIN,
+        merge,
+        Operation(
+            "Change some of a topic's config",
+            "Fields that are not named stay as they are. The topic must exist.",
+            "topics",
+            parameters=(TOPIC,),
+            request_body=body("TopicConfig", required=False),
+            responses={"200": answer("Configured", "The config as it is now.")},
+        ),
+        name_param="topic",
+    ),
+    Route(
+        "GET",
+        "/v0/topics/{topic}",
+        Scope.READ,
+        state,
+        Operation(
+            "Look at a topic",
+            "Where the log begins and ends, how much it holds, and its config.",
+            "topics",
+            parameters=(TOPIC, PARTITION, flag_parameter("touch", True, "Whether this counts as reading the topic.")),
+            responses={"200": answer("TopicState", "The topic as it is now.")},
+        ),
+        name_param="topic",
+    ),
+    Route(
+        "DELETE",
+        "/v0/topics/{topic}",
+        Scope.DELETE,
+        drop,
+        Operation(
+            "Delete a topic",
+            "Removes the topic with everything in it, for good. Deleting one that is not there answers `deleted: "
+            "false`.",
+            "topics",
+            parameters=(TOPIC, flag_parameter("if_empty", False, "Refuse unless the topic holds no records.")),
+            responses={"200": answer("Dropped", "Whether there was such a topic.")},
+        ),
+        name_param="topic",
+    ),
+)

@@ -1,0 +1,321 @@
+"""The shapes of requests and answers for the OpenAPI document, and short ways to refer to them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from topics import limits
+from topics.core.config import DEFAULT, as_wire
+from topics.core.names import TOPIC_RULE
+from topics.model import Discard, Durability, Reason, TopicType
+
+Schema = dict[str, Any]
+
+U64: Schema = {"type": "integer", "minimum": 0, "maximum": limits.U64_MAX}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+NAME: Schema = {"type": "string", "pattern": TOPIC_RULE}
+STAMP: Schema = {"type": ["integer", "null"], "description": "Milliseconds since the epoch; null for never."}
+PARTITION_NUMBER: Schema = {"type": "integer", "minimum": 0, "maximum": limits.PARTITIONS_MAX - 1}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def body(name: str, required: bool = True) -> Schema:
+    return {"required": required, "content": {"application/json": {"schema": ref(name)}}}
+
+
+def answer(name: str, description: str) -> Schema:
+    return {"description": description, "content": {"application/json": {"schema": ref(name)}}}
+
+
+def parameter(name: str, schema: Schema, description: str) -> Schema:
+    return {"name": name, "in": "query", "description": description, "schema": schema}
+
+
+def flag_parameter(name: str, default: bool, description: str) -> Schema:
+    return parameter(name, {"type": "boolean", "default": default}, description)
+
+
+TOPIC: Schema = {
+    "name": "topic",
+    "in": "path",
+    "required": True,
+    "description": "The name of the topic.",
+    "schema": NAME,
+}
+PARTITION = parameter("partition", PARTITION_NUMBER | {"default": 0}, "Which partition of the topic.")
+
+
+def _object(required: str, properties: dict[str, Schema], description: str = "") -> Schema:
+    """An object; `required` names keys that are always there, or `*` for all of them."""
+    names = list(properties) if required == "*" else required.split()
+    schema: Schema = {"type": "object", "properties": properties}
+    if names:
+        schema["required"] = names
+    if description:
+        schema["description"] = description
+    return schema
+
+
+def _answer_object(properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    always = properties | {"performance": ref("Performance")}
+    return _object(" ".join(always), always | (optional or {}))
+
+
+def _strings(values: type[StrEnum]) -> Schema:
+    return {"type": "string", "enum": [member.value for member in values]}
+
+
+_CONFIG_SCHEMAS: dict[str, Schema] = {
+    "type": _strings(TopicType) | {"description": "Fixed when the topic is created."},
+    "ttl_ms": U64 | {"description": "Records older than this are not delivered; 0 is off."},
+    "cap_records": U64 | {"description": "Records retained at most; 0 is off."},
+    "cap_bytes": U64 | {"description": "Bytes of data and meta retained at most; 0 is off."},
+    "discard": _strings(Discard) | {"description": "What a full topic does: evict the oldest, or refuse the write."},
+    "durable": FLAG | {"description": "Short for durability `fsync` (true) or `disk` (false)."},
+    "durability": _strings(Durability) | {"description": "Where a write lands, and when it is acked."},
+    "priority": {"type": ["integer", "null"], "description": "-1000 to 1000, clamped; null derives it from reads."},
+    "auto_priority": FLAG,
+    "auto_create": FLAG | {"description": "Whether a write may create the topic."},
+    "idempotency_window_ms": U64 | {"description": "How long idempotency keys are remembered."},
+    "dedupe_node": FLAG | {"description": "Whether readers can filter out records of their own nodes."},
+    "lease_ms": U64 | {"description": "Queue: how long a claim lasts; clamped to 100 ms … 1 day."},
+    "claim_jitter_ms": U64 | {"description": "Queue: how long claims are gathered; clamped to 5 s."},
+    "max_deliveries": U64 | {"description": "Queue: deliveries before a job is dead-lettered; 0 is no limit."},
+    "dead_letter": {"type": ["string", "null"], "pattern": TOPIC_RULE, "description": "Queue: where such jobs go."},
+    "leases_durable": FLAG | {"description": "Queue: whether leases survive a crash."},
+    "partitions": {"type": "integer", "minimum": 1, "maximum": limits.PARTITIONS_MAX},
+}
+_TOPIC_CONFIG = _object(
+    "",
+    {name: _CONFIG_SCHEMAS[name] | {"default": default} for name, default in as_wire(DEFAULT).items()},
+    "Every field may be left out; unknown ones are ignored.",
+)
+_MATCH: Schema = {
+    "description": 'A tag, `["tag","Eq",tag]`, or `["tag","Glob","prefix*"]`.',
+    "oneOf": [
+        {"type": "string"},
+        {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string"}},
+    ],
+}
+_NEW_RECORD = _object(
+    "data",
+    {
+        "data": {"description": "Any JSON, kept as it is."},
+        "tag": {"type": ["string", "null"], "maxLength": limits.TAG_BYTES_DEFAULT},
+        "node": {"type": ["string", "null"], "maxLength": limits.NODE_BYTES_DEFAULT},
+        "meta": {
+            "type": ["object", "null"],
+            "maxProperties": limits.META_KEYS_MAX,
+            "additionalProperties": {"type": "string"},
+        },
+    },
+)
+_RECORDS: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": limits.BATCH_RECORDS_DEFAULT,
+    "items": ref("NewRecord"),
+}
+_PLACE: dict[str, Schema] = {
+    "partition": {"type": ["integer", "null"], "minimum": 0, "maximum": limits.PARTITIONS_MAX - 1},
+    "key": {"type": ["string", "null"], "description": "Chooses the partition, instead of `partition`."},
+}
+_WRITE_OPTIONS: dict[str, Schema] = {
+    "node": {"type": ["string", "null"], "description": "The node of all records that name none themselves."},
+    "idempotency_key": {"type": ["string", "null"], "minLength": 1, "maxLength": limits.IDEMPOTENCY_KEY_CHARS_MAX},
+    "producer_id": {"type": ["string", "null"], "description": "With `epoch` and `sequence`, another way to say so."},
+    "epoch": {"type": ["integer", "null"], "minimum": 0},
+    "sequence": {"type": ["integer", "null"], "minimum": 0},
+    "create": {"type": ["boolean", "null"], "description": "Whether this write may create the topic."},
+    "config": {"oneOf": [ref("TopicConfig"), {"type": "null"}], "description": "Used when it does."},
+    "disable_backpressure": {"type": ["boolean", "null"], "description": "Wait instead of being refused with 429."},
+}
+_WATERMARKS: dict[str, Schema] = {"head_seq": U64, "earliest_seq": U64}
+_SEVERAL: dict[str, Schema] = {"partition": PARTITION_NUMBER, "partitions": COUNT}
+_SEQS: dict[str, Schema] = {"first_seq": U64, "last_seq": U64}
+
+COMPONENTS: dict[str, Schema] = {
+    "Error": _object(
+        "error",
+        {
+            "error": _object(
+                "code message",
+                {
+                    "code": TEXT | {"description": "Stable; branch on this."},
+                    "message": TEXT | {"description": "For people."},
+                    "detail": {"type": "object", "additionalProperties": True},
+                },
+            ),
+            "performance": ref("Performance"),
+        },
+    ),
+    "Performance": {
+        "type": "object",
+        "description": "What was measured while answering, best-effort.",
+        "properties": {
+            name: {"type": "number"}
+            for name in ("server_total_ms", "wal_append_ms", "fsync_ms", "records_scanned", "throttle_wait_ms")
+        },
+    },
+    "TopicConfig": _TOPIC_CONFIG,
+    "Configured": _answer_object({"topic": NAME, "created": FLAG, "config": ref("TopicConfig")}),
+    "TopicState": _answer_object(
+        {
+            "topic": NAME,
+            "type": _strings(TopicType),
+            **_WATERMARKS,
+            "next_seq": U64,
+            "count": COUNT,
+            "bytes": COUNT,
+            "config": ref("TopicConfig"),
+            "effective_priority": {"type": "integer"},
+            "last_write_ts": STAMP,
+            "last_read_ts": STAMP,
+        },
+        _SEVERAL | {"stopped": TEXT | {"description": "Why the topic takes no writes any more."}},
+    ),
+    "TopicSummary": _object(
+        "topic head_seq earliest_seq count bytes durable effective_priority",
+        {
+            "topic": NAME,
+            **_WATERMARKS,
+            "count": COUNT,
+            "bytes": COUNT,
+            "durable": FLAG,
+            "effective_priority": {"type": "integer"},
+        }
+        | _SEVERAL,
+    ),
+    "TopicList": _answer_object(
+        {"topics": {"type": "array", "items": ref("TopicSummary")}},
+        {"next_cursor": TEXT | {"description": "There while there are more."}},
+    ),
+    "Dropped": _answer_object({"topic": NAME, "deleted": FLAG, "routers_removed": {"type": "array", "items": TEXT}}),
+    "NewRecord": _NEW_RECORD,
+    "WriteRequest": _object("records", {"records": _RECORDS} | _WRITE_OPTIONS | _PLACE),
+    "Written": _answer_object(
+        {"topic": NAME, **_SEQS, "head_seq": U64, "count": COUNT, "created": FLAG, "deduped": FLAG},
+        {"seqs": {"type": "array", "items": U64}, "partition": PARTITION_NUMBER},
+    ),
+    "DiffRequest": _object(
+        "",
+        {
+            "from_seq": U64 | {"default": 0, "description": "Records behind this seq."},
+            "from_ts": U64 | {"description": "Only records stamped at this time or later."},
+            "limit": COUNT | {"default": 256, "description": "0 is the default; more than allowed is clamped."},
+            "node": {
+                "oneOf": [TEXT, {"type": "array", "items": TEXT}],
+                "description": "Leave out records of these nodes.",
+            },
+            "match": _MATCH,
+            "include_tags": FLAG | {"default": False},
+            "include_meta": FLAG | {"default": True},
+            "wait_ms": COUNT | {"default": 0, "description": "Wait so long for records; clamped to 30 s."},
+            "max_batch_bytes": COUNT | {"description": "1 MiB by default; clamped to 8 MiB."},
+            "partition": PARTITION_NUMBER | {"default": 0},
+        },
+    ),
+    "Record": _object(
+        "$seq $ts data",
+        {
+            "$seq": U64,
+            "$ts": {"type": "integer"},
+            "$node": TEXT,
+            "$tag": TEXT,
+            "meta": {"type": "object", "additionalProperties": {"type": "string"}},
+            "data": {"description": "As it was written."},
+        },
+    ),
+    "Tombstone": _object(
+        "*",
+        {
+            "gap_from": U64,
+            "gap_to": U64,
+            "reason": _strings(Reason),
+            "missed_estimate": COUNT,
+            **_WATERMARKS,
+        },
+        "Records that were lost before the reader came, both ends included.",
+    ),
+    "Page": _answer_object(
+        {
+            "topic": NAME,
+            "records": {"type": "array", "items": ref("Record")},
+            "next_from_seq": U64,
+            **_WATERMARKS,
+            "caught_up": FLAG,
+            "tombstone": {"oneOf": [ref("Tombstone"), {"type": "null"}]},
+            "lag": COUNT,
+        },
+        {"partition": PARTITION_NUMBER},
+    ),
+    "DeleteRequest": _object(
+        "",
+        {
+            "before_seq": U64 | {"description": "Records before this seq."},
+            "match": _MATCH,
+            "erase": FLAG | {"default": False},
+            "partition": PARTITION_NUMBER | {"default": 0},
+        },
+        "At least one of `before_seq` and `match`; both given means both must hold.",
+    )
+    | {"anyOf": [{"required": ["before_seq"]}, {"required": ["match"]}]},
+    "Deleted": _answer_object(
+        {"topic": NAME, "deleted": COUNT, **_WATERMARKS, "count": COUNT, "bytes": COUNT},
+        {"erased": FLAG, "partition": PARTITION_NUMBER},
+    ),
+    "StageRequest": _object(
+        "stage records",
+        {
+            "stage": {"type": "string", "minLength": 1, "maxLength": limits.STAGE_ID_BYTES_MAX},
+            "records": _RECORDS,
+            "node": _WRITE_OPTIONS["node"],
+            "disable_backpressure": _WRITE_OPTIONS["disable_backpressure"],
+        }
+        | _PLACE,
+    ),
+    "StageState": _answer_object(
+        {
+            "stage": TEXT,
+            "topic": NAME,
+            "partition": PARTITION_NUMBER,
+            "count": COUNT,
+            "bytes": COUNT,
+            "expires_ts": {"type": "integer"},
+        }
+    ),
+    "PublishRequest": _object(
+        "*",
+        {
+            "stages": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": limits.STAGES_PER_BATCH_MAX,
+                "uniqueItems": True,
+                "items": TEXT,
+            },
+            "producer_id": {"type": "string", "minLength": 1, "maxLength": limits.PRODUCER_ID_BYTES_MAX},
+            "epoch": U64,
+        },
+    ),
+    "Published": _answer_object(
+        {
+            "written": {
+                "type": "array",
+                "items": _object(
+                    "*",
+                    {"topic": NAME, "partition": PARTITION_NUMBER, **_SEQS, "head_seq": U64, "count": COUNT},
+                ),
+            },
+            "deduped": FLAG,
+        }
+    ),
+    "AbortRequest": _object("*", {"stages": {"type": "array", "minItems": 1, "items": TEXT}}),
+    "Aborted": _answer_object({"stages": {"type": "array", "items": TEXT}}),
+}
