@@ -19,7 +19,7 @@ help: ## List these targets
 setup: $(STAMP) ## Make .venv with the topics command and the tools, unless it is up to date
 	@:
 
-run: setup ## Start the server
+run: setup ## Serve http://127.0.0.1:4000 from ./data
 	@$(BIN)/topics serve
 
 test: check ## Lint, types, import contracts and all tests

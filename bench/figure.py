@@ -14,11 +14,15 @@ class Unit(StrEnum):
     US = "µs"
     BYTES = "bytes"
     FILES = "files"
+    BYTES_PER_RECORD = "bytes/record"
     TIMES = "times"
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`bar` is a floor for rates and a ceiling for everything else; so is the comparison with the peer."""
+    """`bar` is a floor for rates and a ceiling for everything else; so is the comparison with the peer.
+
+    A bar that is a multiple of what the peer reached is given as `factor`.
+    """
 
     name: str
     value: float
@@ -26,6 +30,11 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bar: float | None = None
     peer: float | None = None
     note: str = ""
+    peer_name: str = ""
+    factor: float | None = None
+    spread: tuple[float, float] | None = None
+    """The least and the most of the rounds that `value` stands for."""
+    peer_spread: tuple[float, float] | None = None
 
     @property
     def more_is_better(self) -> bool:
@@ -38,7 +47,14 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def bar_ratio(self) -> float | None:
         """1 or more when the bar is reached."""
-        return None if self.bar is None else self._against(self.bar)
+        bar = self.bar
+        if bar is None and self.factor is not None and self.peer is not None:
+            bar = self.factor * self.peer
+        return None if bar is None else self._against(bar)
+
+    @property
+    def is_missed(self) -> bool:
+        return self.bar_ratio is not None and self.bar_ratio < 1
 
     @property
     def peer_ratio(self) -> float | None:
@@ -57,6 +73,8 @@ def show(value: float | None, unit: Unit) -> str:
             return f"{value:.1f} {unit.value}"
         case Unit.BYTES:
             return f"{value / 2**20:.1f} MiB"
+        case Unit.BYTES_PER_RECORD:
+            return f"{value:.0f} B"
         case Unit.FILES:
             return f"{value:.0f}"
         case Unit.TIMES:

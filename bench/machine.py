@@ -6,18 +6,38 @@ import os
 import platform
 import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+from bench.document import Part
+from bench.peers import nats, postgres, redis
+from bench.peers.process import LeftOut
 
 
 def facts() -> dict[str, str]:
     """The machine in a few words, without anything that names it."""
     return {
-        "processor": f"{_processor()}, {os.cpu_count()} cores, one of them used",
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "Python": f"{platform.python_implementation()} {'.'.join(map(str, sys.version_info[:3]))}",
-        "peer": f"SQLite {sqlite3.sqlite_version}, WAL mode",
+        "load before": f"{os.getloadavg()[0]:.1f} running processes in the minute before; above 0 costs every side",
     }
+
+
+def peers(part: Part) -> dict[str, str]:
+    """Whom a part is measured against."""
+    if part is Part.ENGINE:
+        return {"peer": f"SQLite {sqlite3.sqlite_version}, WAL mode"}
+    servers = {"Redis": redis.version, "NATS": nats.version, "PostgreSQL": postgres.version}
+    return {"peers": ", ".join(f"{name} {_version(ask)}" for name, ask in servers.items())}
+
+
+def _version(ask: Callable[[], str]) -> str:
+    try:
+        return ask()
+    except LeftOut:
+        return "not installed"
 
 
 def _processor() -> str:

@@ -25,6 +25,12 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     topics: int
     topic_records: int
     dirty_bytes: int
+    load_seconds: float
+    """How long a server is under load in one round."""
+    lone_writes: int
+    replay_records: int
+    memory_records: int
+    ready_records: int
 
 
 FULL = Sizes(
@@ -41,6 +47,11 @@ FULL = Sizes(
     topics=10_000,
     topic_records=10,
     dirty_bytes=64 << 20,
+    load_seconds=3.0,
+    lone_writes=20_000,
+    replay_records=200_000,
+    memory_records=1_000_000,
+    ready_records=1_000_000,
 )
 QUICK = Sizes(
     rounds=1,
@@ -56,4 +67,9 @@ QUICK = Sizes(
     topics=200,
     topic_records=2,
     dirty_bytes=2 << 20,
+    load_seconds=0.2,
+    lone_writes=100,
+    replay_records=5_000,
+    memory_records=20_000,
+    ready_records=5_000,
 )

@@ -6,12 +6,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import environ
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.served import served
 from topics.model import Durability
 from topics.settings import TABLE
 
@@ -19,13 +20,19 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 BLOCK = re.compile(
-    r"^<!-- run -->\n```(?P<language>\w+)\n(?P<code>.*?)^```\n\n```text\n(?P<shown>.*?)^```$", re.M | re.S
+    r"^<!-- (?P<kind>run|serve) -->\n```(?P<language>\w+)\n(?P<code>.*?)^```\n\n```text\n(?P<shown>.*?)^```$",
+    re.M | re.S,
 )
 INTERPRETER = ".venv/bin/python"
+ADDRESS = "localhost:4000"
+CHANGING = ((r'"performance":\{[^}]*\}', '"performance":{…}'), (r"\b1[0-9]{12}\b", "1780420000000"))
+"""What is another one on each run: measurements and times."""
 
 
 @dataclass(frozen=True)
 class Block:
+    kind: str
+    """`run` is a process of its own, `serve` talks to the server."""
     language: str
     code: str
     shown: str
@@ -34,6 +41,12 @@ class Block:
 def blocks(text: str) -> Iterator[Block]:
     """The runnable blocks, each with the output that follows it."""
     return (Block(**found.groupdict()) for found in BLOCK.finditer(text))
+
+
+def lasting(text: str) -> str:
+    for pattern, instead in CHANGING:
+        text = re.sub(pattern, instead, text)
+    return text.strip()
 
 
 def run(block: Block, directory: Path) -> str:
@@ -54,16 +67,25 @@ def run(block: Block, directory: Path) -> str:
     return done.stdout
 
 
+def test_the_curl_tour_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    tour = [block for block in blocks(README) if block.kind == "serve"]
+    assert len(tour) >= 5
+    with served(tmp_path / "data") as server:
+        for block in tour:
+            here = replace(block, code=block.code.replace(ADDRESS, server.url.removeprefix("http://")))
+            assert lasting(run(here, tmp_path)) == lasting(block.shown), block.code
+
+
 def test_the_tour_runs_from_top_to_bottom(tmp_path: Path) -> None:
-    tour = list(blocks(README))
+    tour = [block for block in blocks(README) if block.kind == "run"]
     assert {block.language for block in tour} == {"sh", "python"}
     for block in tour:
         assert run(block, tmp_path) == block.shown
-    assert (tmp_path / "data").is_dir()
+    assert (tmp_path / "inside").is_dir()
 
 
 def test_every_block_that_is_marked_is_run() -> None:
-    assert len(list(blocks(README))) == README.count("<!-- run -->") >= 4
+    assert len(list(blocks(README))) == README.count("<!-- run -->") + README.count("<!-- serve -->") >= 9
     python = re.findall(r"^(.*)\n```python$", README, re.MULTILINE)
     assert set(python) == {"<!-- run -->"}, "a Python block in the README is not run"
 

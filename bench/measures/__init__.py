@@ -6,13 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.figure import Figure
-from bench.measures import checkpoint, length, reads, recovery, single, writes
+from bench.measures import (
+    checkpoint,
+    http_batches,
+    http_latency,
+    http_memory,
+    http_ready,
+    http_replay,
+    http_writes,
+    length,
+    reads,
+    recovery,
+    single,
+    writes,
+)
 from bench.rig import Step
 from bench.sizes import Sizes
 
 Measure = Callable[[Sizes, Path, Step], list[Figure]]
 
-MEASURES: dict[str, Measure] = {
+ENGINE: dict[str, Measure] = {
     "writes": writes.run,
     "reads": reads.run,
     "recovery": recovery.run,
@@ -20,3 +33,14 @@ MEASURES: dict[str, Measure] = {
     "length": length.run,
     "checkpoint": checkpoint.run,
 }
+"""In-process, everything on one core."""
+SERVER: dict[str, Measure] = {
+    "http_writes": http_writes.run,
+    "http_batches": http_batches.run,
+    "http_replay": http_replay.run,
+    "http_latency": http_latency.run,
+    "http_memory": http_memory.run,
+    "http_ready": http_ready.run,
+}
+"""The server against other servers, a core for the server and one for the client."""
+MEASURES = ENGINE | SERVER

@@ -34,14 +34,6 @@ def test_no_arguments_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Usage: topics COMMAND" in capsys.readouterr().out
 
 
-def test_serve_says_what_works_today(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOPICS_DATA_DIR", "/srv/topics")
-    assert run(["serve"]) == 0
-    shown = capsys.readouterr().out
-    assert "http://127.0.0.1:4000" in shown
-    assert "topics.sync.open('/srv/topics')" in shown
-
-
 def test_a_bad_setting_refuses_to_start(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOPICS_WAL_SHARDS", "many")
     assert run(["serve"]) == 2
@@ -51,14 +43,15 @@ def test_a_bad_setting_refuses_to_start(capsys: pytest.CaptureFixture[str], monk
 
 
 def test_settings_shows_every_value_in_effect(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TOPICS_HOT_BYTES", "1GiB")
     monkeypatch.setenv("TOPICS_WAL_SHARD", "3")
-    assert run(["settings"]) == 0
+    (tmp_path / "topics.toml").write_text("port = 4123")
+    assert run(["settings", "--config", str(tmp_path / "topics.toml")]) == 0
     shown = capsys.readouterr().out
     assert [setting.variable for setting in TABLE if setting.variable not in shown] == []
-    assert "1 GiB" in shown
+    assert "1 GiB" in shown and "4123" in shown
     assert "TOPICS_WAL_SHARD is set but is no setting; did you mean TOPICS_WAL_SHARDS?" in shown
 
 

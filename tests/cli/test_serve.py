@@ -7,8 +7,6 @@ import pytest
 
 import topics
 from topics.cli import run
-from topics.cli.serve import read_config
-from topics.errors import InvalidSetting
 from topics.settings import TABLE
 
 
@@ -39,19 +37,6 @@ def test_everything_that_is_wrong_is_said_at_once(
     assert "TOPICS_WAL_SHARDS=many: expected a whole number" in said
     assert "hot_bytes=much: expected a size" in said
     assert "acces_log is not a setting; did you mean TOPICS_ACCESS_LOG?" in said
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(None, "No such file"), (b"port = ", "Invalid value"), (b"\xff", "expected a TOML file"), (b"a\n", "like `port")],
-)
-def test_a_file_that_cannot_be_read_is_named(content: bytes | None, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "topics.toml"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InvalidSetting) as refused:
-        read_config(str(path))
-    assert refused.value.message.startswith(f"--config={path}: ") and said in refused.value.message
 
 
 def test_a_port_in_use_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:

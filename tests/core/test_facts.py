@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.core.rig import Rig, frozen
 from topics.core import facts
 from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
-from topics.core.facts import Appended, Floors, parse_plain, plain_body
+from topics.core.facts import Appended, Floors, parse_plain, plain_buffers
 from topics.core.match import Match
 from topics.core.records import Records
 from topics.model import Durability, Reason, TopicConfig
@@ -76,7 +76,7 @@ def test_a_plain_append_has_the_same_bytes_and_is_told_from_all_others(
     encoded = records.encode(9, TS)
     body = body_of(Appended(encoded, ceiling, floors, key, stage_log_id))
     if records.is_plain and floors is None and key is None and not stage_log_id:
-        assert plain_body(ceiling, 9, TS, encoded.text, records.payload_bytes) == body
+        assert b"".join(plain_buffers(ceiling, 9, TS, encoded.text, records.payload_bytes)) == body
         assert parse_plain(body) == (ceiling, 9, TS, memoryview(encoded.text), records.payload_bytes)
     else:
         assert parse_plain(body) is None

@@ -46,16 +46,19 @@ streams = st.lists(runs, min_size=1, max_size=4).map(lambda found: [sent for run
 """Requests often stand several times in a row, as a client's do."""
 
 _words = st.sampled_from(
-    [b"\r\n", b"\r", b"\n", b"\r\n\r\n", b" ", b":", b"\0", b"\xff", b"%", b"0", b"5", b"-1", b"Content-Length: 3\r\n"]
-    + [b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n", b"Connection: close\r\n", b"Upgrade: h2c\r\n"]
-    + [
-        b"GET ",
-        b"CONNECT ",
-        b"HTTP/1.1",
-        b"HTTP/1.0",
-        b"Host: a\r\n",
-        b"ffffffffffffffff\r\n",
-        b"3\r\nabc\r\n0\r\n\r\n",
+    [
+        *(b"\r\n", b"\r", b"\n", b"\r\n\r\n", b" ", b":", b"\0", b"\xff", b"%", b"0", b"5", b"-1"),
+        *(b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n"),
+        *(
+            b"Connection: close\r\n",
+            b"Upgrade: h2c\r\n",
+            b"Host: a\r\n",
+            b"GET ",
+            b"CONNECT ",
+            b"HTTP/1.1",
+            b"HTTP/1.0",
+        ),
+        *(b"ffffffffffffffff\r\n", b"3\r\nabc\r\n0\r\n\r\n"),
     ]
 )
 noise = st.lists(_words | st.binary(max_size=8), max_size=30).map(b"".join)

@@ -76,22 +76,21 @@ def test_probes_are_answered_while_it_recovers_and_all_else_is_told_to_wait(tmp_
 
     async def test() -> None:
         async with Server(settings(tmp_path), SystemClock(), held_up) as server:
-            assert (await ask(server, "GET", "/v0/health"))[0] == 200
-            await asyncio.to_thread(begun.wait, 60)
-            for path in ("/v0/ready", "/v0/topics/orders"):
-                status, headers, answer = await ask(server, "GET", path)
-                assert (status, answer["error"]["code"]) == (503, "not_ready")
-                assert int(headers["retry-after"]) >= 1
-                assert answer["error"]["detail"]["replay_progress"] == 0.25
-            go_on.set()
+            try:
+                assert (await ask(server, "GET", "/v0/health"))[0] == 200
+                await asyncio.to_thread(begun.wait, 60)
+                for path in ("/v0/ready", "/v0/topics/orders"):
+                    status, headers, answer = await ask(server, "GET", path)
+                    assert (status, answer["error"]["code"]) == (503, "not_ready")
+                    assert int(headers["retry-after"]) >= 1
+                    assert answer["error"]["detail"]["replay_progress"] == 0.25
+            finally:
+                go_on.set()
             await server.ready()
             assert (await ask(server, "GET", "/v0/ready"))[0] == 200
             assert (await ask(server, "GET", "/v0/topics/orders"))[0] == 404
 
-    try:
-        run(test)
-    finally:
-        go_on.set()
+    run(test)
 
 
 def test_a_stop_before_it_is_ready_is_noticed(tmp_path: Path) -> None:

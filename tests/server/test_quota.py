@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
+import msgspec
 import pytest
 
+from tests.engine.rig import SMALL, Rig
+from tests.server.probing import serving
+from topics.core.machine import Bounds
 from topics.core.records import RecordLimits
 from topics.errors import NotFound, Throttled
 from topics.secret import Secret
@@ -117,3 +122,22 @@ def asking(handler: Handler, times: int) -> Answers:
     for _ in range(times):
         dispatch(Request("GET", "/x", "", {"authorization": "Bearer k"}, b"", 0), answers.reply)
     return answers
+
+
+@pytest.mark.parametrize(
+    ("bounds", "detail"),
+    [
+        (Bounds(topics_max=1), {"limit": "max_topics", "max": 1}),
+        (Bounds(total_bytes_max=8), {"limit": "max_total_bytes", "max": 8}),
+    ],
+)
+def test_the_caps_of_the_engine_are_answered_alike(bounds: Bounds, detail: dict[str, object]) -> None:
+    with serving(Rig(replace(SMALL, bounds=bounds))) as probe:
+        body = b'{"records":[{"data":12345}]}'
+        assert probe.post("/v0/topics/a", body).status == 201
+        refused = probe.post("/v0/topics/b", body)
+        assert refused.status == 429
+        assert (b"Retry-After", b"1") in refused.headers
+        assert msgspec.json.decode(refused.body)["error"]["detail"] == detail
+    with serving(Rig(replace(SMALL, bounds=Bounds(topics_max=0, total_bytes_max=0)))) as probe:
+        assert [probe.post(f"/v0/topics/{name}", body).status for name in "ab"] == [201, 201]

@@ -14,21 +14,27 @@ from topics.server.requestparser import FORGETFUL_AFTER, Part, RequestParser
 
 OPTIONS = HttpOptions(header_bytes_max=2000, body_bytes_max=1000)
 
+Seen = tuple[str, str, dict[str, str], bytes]
+
 
 class Taken:
     """Takes every request until the one that says close, as a connection does."""
 
     def __init__(self) -> None:
-        self.requests: list[tuple[str, str, bytes]] = []
+        self.requests: list[tuple[RequestHead, bytes]] = []
         self.events: list[str] = []
         self.closed = False
+
+    @property
+    def seen(self) -> list[Seen]:
+        return [(head.method, head.path, dict(head.headers), body) for head, body in self.requests]
 
     def began(self, part: Part) -> None:
         self.events.append(part.name)
 
     def take(self, head: RequestHead, body: bytes) -> None:
         if not self.closed:
-            self.requests.append((head.method, head.path, gunzip(body, 1000) if head.gzip_body else body))
+            self.requests.append((head, body))
             self.closed = not head.keep_alive
 
     def send_continue(self) -> None:
@@ -38,7 +44,7 @@ class Taken:
         return not self.closed
 
 
-def read(pieces: list[bytes], shortcut: bool) -> tuple[list[tuple[str, str, bytes]], type[TopicsError] | None]:
+def read(pieces: list[bytes], shortcut: bool) -> tuple[list[Seen], type[TopicsError] | None]:
     taken = Taken()
     parser = RequestParser(OPTIONS, taken)
     for piece in pieces:
@@ -50,8 +56,8 @@ def read(pieces: list[bytes], shortcut: bool) -> tuple[list[tuple[str, str, byte
             if not taken.closed:
                 parser.feed(piece[at:])
         except TopicsError as error:
-            return taken.requests, type(error)
-    return taken.requests, None
+            return taken.seen, type(error)
+    return taken.seen, None
 
 
 def byte_by_byte(data: bytes) -> list[bytes]:
@@ -63,16 +69,16 @@ def test_every_request_arrives_once_in_order_however_it_is_cut(stream: list[Sent
     pieces = data.draw(cuts(b"".join(sent.message for sent in stream)))
     requests, error = read(pieces, shortcut=True)
     assert error is None
-    assert [(path, body) for _, path, body in requests] == [(sent.path, sent.body) for sent in stream]
+    arrived = [
+        (path, gunzip(body, 1000) if "content-encoding" in headers else body) for _, path, headers, body in requests
+    ]
+    assert arrived == [(sent.path, sent.body) for sent in stream]
 
 
 @settings(max_examples=300)
 @given(mutated() | noise, st.data())
 def test_the_shortcut_and_the_cuts_change_nothing(stream: bytes, data: st.DataObject) -> None:
-    try:
-        expected = read(byte_by_byte(stream), shortcut=False)
-    except TopicsError:
-        return
+    expected = read(byte_by_byte(stream), shortcut=False)
     assert read([stream], shortcut=True) == expected
     assert read(data.draw(cuts(stream)), shortcut=True) == expected
 
@@ -109,7 +115,7 @@ def test_limits_hold_in_the_middle_of_things() -> None:
         (b"GET /" + b"x" * 3000, HeadersTooLarge),
         (chunked(b"x" * 1001), PayloadTooLarge),
         (chunked(b"x", trailer=b"X: " + b"x" * 3000), HeadersTooLarge),
-        (chunked(*[b"x"] * 900).replace(b"1\r\n", b"1;" + b"y" * 2500 + b"\r\n", 1), HeadersTooLarge),
+        (chunked(*[b"x"] * 900).replace(b"\n1\r\n", b"\n1;" + b"y" * 2500 + b"\r\n", 1), HeadersTooLarge),
         (get("/", "Content-Length: 0", "Content-Length: 0"), InvalidRequest),
     ]:
         assert read(byte_by_byte(data), shortcut=True) == ([], error)
@@ -124,4 +130,4 @@ def test_a_client_waits_for_a_word_once() -> None:
     for piece in byte_by_byte(post(b"abc", "Expect: 100-continue", "Connection: upgrade", "Upgrade: h2c")):
         parser.feed(piece)
     assert taken.events.count("continue") == 1
-    assert taken.requests == [("POST", "/", b"abc")]
+    assert [body for _, body in taken.requests] == [b"abc"]

@@ -7,7 +7,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request
 from topics.server.principal import NO_SCOPE, Scope
 from topics.server.route import Operation, Route
-from topics.server.table import ROUTES, Table
+from topics.server.table import FOUND_CHARS_MAX, ROUTES, Table
 
 OPEN_PATHS = {"/v0/health", "/healthz", "/v0/ready", "/readyz", "/v0/openapi.json", "/v0/docs"}
 SCOPES = {
@@ -106,3 +106,15 @@ def test_every_route_is_whole() -> None:
         described = {parameter["name"] for parameter in about.parameters if parameter["in"] == "path"}
         assert captured == described, each.path
         assert each.name_param == ("topic" if "topic" in captured else None), each.path
+
+
+def test_long_paths_are_not_remembered() -> None:
+    table = Table([route("GET", "/a/{x}")])
+    long = "/a/" + "x" * FOUND_CHARS_MAX
+    assert table.find("GET", long)[1] == {"x": long[3:]}
+    with pytest.raises(NotFound) as caught:
+        table.find("GET", long + "/y")
+    assert len(caught.value.message) < 200
+    with pytest.raises(MethodNotAllowed) as refused:
+        table.find("PUT", long)
+    assert len(refused.value.message) < 200

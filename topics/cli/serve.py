@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import signal
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import environ
 from typing import Annotated
 
@@ -19,13 +18,13 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from topics.cli.configfile import read_config
 from topics.clock import SystemClock
-from topics.errors import Damaged, InvalidSetting
+from topics.errors import Damaged
 from topics.server.app import Server
 from topics.server.banner import show_banner
 from topics.server.logs import configure
 from topics.settings import TABLE, Setting, Settings, Unit, load, show
-from topics.storage.fs import RealFs
 
 EXIT_FAILED = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -85,21 +84,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-def read_config(path: str) -> Mapping[str, object]:
-    """The keys of a TOML file."""
-    try:
-        file = RealFs().open(path, "read")
-        try:
-            return tomllib.loads(file.read_at(0, file.size()).decode())
-        finally:
-            file.close()
-    except OSError as error:
-        raise InvalidSetting(f"--config={path}: {error.strerror}; expected a TOML file", settings=["config"]) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        message = f"--config={path}: {error}; expected a TOML file with lines like `port = 4000`"
-        raise InvalidSetting(message, settings=["config"]) from error
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:

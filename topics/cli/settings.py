@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from topics.cli.configfile import read_config
 from topics.settings import TABLE, Setting, Settings, Unit, load, show, strangers
 
 _INTRODUCTION = """\
@@ -31,21 +32,22 @@ and what is accepted. `topics settings` shows what is in effect.
 
 def settings(
     *,
+    config: Annotated[str | None, Parameter(help="A TOML file with settings, as for `topics serve`.")] = None,
     markdown: Annotated[
         bool, Parameter(negative="", help="Print the defaults as Markdown (docs/SETTINGS.md).")
     ] = False,
 ) -> None:
     """Show every setting, its value in effect and what it means.
 
-    A setting is an environment variable; what differs from its default stands out. For example:
+    What differs from its default stands out. For example:
 
-        TOPICS_HOT_BYTES=1GiB topics settings
+        TOPICS_HOT_BYTES=1GiB topics settings --config topics.toml
     """
     if markdown:
         Console(soft_wrap=True, highlight=False, markup=False).print(as_markdown(), end="")
         return
     console = Console()
-    console.print(as_table(load(environ)))
+    console.print(as_table(load(environ, document=None if config is None else read_config(config))))
     for name, hint in strangers(environ).items():
         console.print(f"[yellow]{name} is set but is no setting[/yellow]; {hint}", highlight=False)
 

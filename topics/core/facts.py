@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from topics.core.block import HEADER as BLOCK_HEADER
 from topics.core.block import Buffer
 from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
 from topics.core.encoded import EncodedRecords
@@ -33,9 +34,13 @@ _FLOORS = struct.Struct("<4Q")
 _HAS_FLOORS = 1
 _PLAIN = struct.Struct("<QQQQQQIIII")
 """All that stands before the text of an append of one plain record, some fields that are constant taken together."""
+_PLAIN_READ = struct.Struct("<QQQQQ20xI")
+"""The same without the lengths, of which only that of the data is not known from the body's own."""
 _PLAIN_BYTES = _PLAIN.size
 _PLAIN_COUNTS = 1
 """Of a plain record: one record, no optional column, no names."""
+
+assert _PLAIN_READ.size == _PLAIN_BYTES == _PRELUDE.size + BLOCK_HEADER.size + 2 * 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +101,15 @@ class Appended(msgspec.Struct, frozen=True):
         return cls(EncodedRecords.parse(body[at:]), ceiling, floors, key, stage_log_id)
 
 
-def plain_body(ceiling: int, seq: int, ts: int, text: bytes, data_len: int) -> bytes:
+def plain_buffers(ceiling: int, seq: int, ts: int, text: bytes, data_len: int) -> tuple[bytes, bytes]:
     """What `Appended.buffers` would give for one record without tag, node and meta, and nothing to say beside it."""
     text_len = len(text)
-    return _PLAIN.pack(ceiling, 0, seq, ts, _PLAIN_COUNTS, 0, text_len, 0, text_len, data_len) + text
+    return _PLAIN.pack(ceiling, 0, seq, ts, _PLAIN_COUNTS, 0, text_len, 0, text_len, data_len), text
 
 
 def parse_plain(body: memoryview) -> tuple[int, int, int, memoryview, int] | None:
     """Ceiling, seq, ts, text (a view) and length of the data, if this is the body of such an append; else None."""
-    ceiling, flags, seq, ts, counts, _, _, _, _, data_len = _PLAIN.unpack_from(body)
+    ceiling, flags, seq, ts, counts, data_len = _PLAIN_READ.unpack_from(body)
     if flags or counts != _PLAIN_COUNTS:
         return None
     return ceiling, seq, ts, body[_PLAIN_BYTES:], data_len

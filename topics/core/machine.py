@@ -10,7 +10,6 @@ log say what is in it, and carry what was decided (seqs, time, floors), so that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -37,7 +36,7 @@ from topics.core.facts import (
     parse_log_fact,
     parse_meta_fact,
     parse_plain,
-    plain_body,
+    plain_buffers,
 )
 from topics.core.log import Log, Totals
 from topics.core.names import check_topic
@@ -175,9 +174,9 @@ class Machine:
         durability = topic.config.durability
         first_seq, ts = log.next_seq, now_ms if now_ms > log.last_ts else log.last_ts
         if command.dedupe_key is None and command.records.is_plain:
-            body = self._take_plain(topic.config, log, command.records, ts)
+            facts = self._take_plain(topic.config, log, command.records, ts)
         else:
-            body = self._take(topic.config, log, command, ts)
+            facts = self._take(topic.config, log, command, ts)
         last_seq = log.next_seq - 1
         reply = Written(
             topic=topic.name,
@@ -187,34 +186,29 @@ class Machine:
             head_seq=last_seq,
             created=created,
         )
-        return Outcome(
-            reply,
-            # What is kept in memory only leaves no fact.
-            [] if durability is _EPHEMERAL else [StoredFact(log.log_id, True, body)],
-            durability is _FSYNC,
-            log,
-            last_seq,
-            durability,
-        )
+        return Outcome(reply, facts, durability is _FSYNC, log, last_seq, durability)
 
-    def _take(self, config: TopicConfig, log: Log, command: Append, ts: int) -> Sequence[Buffer]:
-        """Put records into a log; the body of the fact that says so."""
+    def _take(self, config: TopicConfig, log: Log, command: Append, ts: int) -> list[StoredFact]:
+        """Put records into a log; the fact that says so, or none when they are kept in memory only."""
         encoded = command.records.encode(log.next_seq, ts)
         floors = log.append(encoded, config)
         ceiling = self._ceiling(log, encoded.last_seq) if config.durability is _DISK else 0
         fact = Appended(encoded, ceiling, floors, command.dedupe_key)
         log.remember(fact)
-        return fact.buffers()
+        return [] if config.durability is _EPHEMERAL else [StoredFact(log.log_id, True, fact.buffers())]
 
-    def _take_plain(self, config: TopicConfig, log: Log, records: Records, ts: int) -> Sequence[Buffer]:
+    def _take_plain(self, config: TopicConfig, log: Log, records: Records, ts: int) -> list[StoredFact]:
         """The same for one plain record without a key, for which no column is ever made."""
         seq, data_len = log.next_seq, records.payload_bytes
         text = records.plain_text(seq, ts)
         floors = log.append_plain(ts, text, data_len, config)
+        if config.durability is _EPHEMERAL:
+            return []
         ceiling = self._ceiling(log, seq) if config.durability is _DISK else 0
-        if floors is not None:
-            return Appended(EncodedRecords.plain(seq, ts, text, data_len), ceiling, floors).buffers()
-        return (plain_body(ceiling, seq, ts, text, data_len),)
+        if floors is None:
+            return [StoredFact(log.log_id, True, plain_buffers(ceiling, seq, ts, text, data_len))]
+        fact = Appended(EncodedRecords.plain(seq, ts, text, data_len), ceiling, floors)
+        return [StoredFact(log.log_id, True, fact.buffers())]
 
     def _ceiling(self, log: Log, last_seq: int) -> int:
         """Far enough ahead that writes between two syncs rarely reach it."""

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from topics.settings import Settings
 
-CONTENT = "-H 'content-type: application/json'"
 KEY = "-H 'authorization: Bearer KEY'"
 
 
@@ -41,6 +40,6 @@ def _counted(count: int, noun: str) -> str:
 def _curls(url: str, key_count: int) -> list[str]:
     key = f" {KEY}" if key_count else ""
     return [
-        f"""curl {url}/v0/topics/orders{key} {CONTENT} -d '{{"records": [{{"data": {{"sku": "A1"}}}}]}}'""",
-        f"""curl {url}/v0/topics/orders/diff{key} {CONTENT} -d '{{"from_seq": 0}}'""",
+        f"""curl {url}/v0/topics/orders{key} --json '{{"records": [{{"data": {{"sku": "A1"}}}}]}}'""",
+        f"""curl {url}/v0/topics/orders/diff{key} --json '{{"from_seq": 0}}'""",
     ]

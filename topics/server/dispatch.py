@@ -6,6 +6,7 @@ In this order: the route (404, 405), the key (401), what the key may do (403), t
 
 from __future__ import annotations
 
+from topics.core.names import shorten
 from topics.errors import TopicsError, UnsupportedMediaType
 from topics.server.answers import bug, failure
 from topics.server.auth import Authenticator, check_name, check_scope
@@ -99,7 +100,9 @@ def check_content_type(request: Request) -> None:
     ]
     if media_type != "application/json" or any(charset != "utf-8" for charset in charsets):
         expected = "application/json; charset=utf-8"
-        found = f"not {given}" if given else "and there is none"
+        found = f"not {shorten(given)}" if given else "and there is none"
         raise UnsupportedMediaType(
-            f"Content-Type of a request with a body must be {expected}, {found}", given=given, expected=expected
+            f"Content-Type of a request with a body must be {expected}, {found}",
+            given=shorten(given),
+            expected=expected,
         )

@@ -9,7 +9,8 @@ answers unread. What the last slice brought beyond that stands in `_waiting` (pa
 A connection that will take no more input is `_deaf`: after a `Connection: close`, a refusal, the client's own end of
 sending, or while draining. When the last pending answer of a deaf connection is written, the connection ends. A
 refusal is an answer like any other, behind those of the requests before it. The client may still be sending then, and
-closing on it would destroy the answer before it is read, so we end our side only and throw away what still comes.
+closing on it would destroy the answer before it is read. So we end our side only and throw away what still comes, until
+the client ends its side too or has had its time.
 
 A response that is not whole from the start (events, one after the other) would be a second form of answer at the front
 of `_pending`, which writes when it can instead of once; nothing behind it is written before it ends.
@@ -61,6 +62,8 @@ class HttpProtocol(asyncio.Protocol):
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._gathering = False
+        self._unsent_bytes = 0
+        """What the client had not read when it was last looked at."""
         # How it ends.
         self._deaf = False
         self._lingers = False
@@ -74,6 +77,9 @@ class HttpProtocol(asyncio.Protocol):
         transport = self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
         self._id = self._connections.add(self)
+        if self._connections.draining:
+            self._end()
+            return
         transport.set_write_buffer_limits(high=self._options.write_buffer_high_bytes)
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
@@ -111,7 +117,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._write_paused = True
-        self.deadline_ns = self._connections.now_ns + _ns(self._options.write_timeout_s)
+        self._await_client(self._options.write_timeout_s)
         self._block()
 
     def resume_writing(self) -> None:
@@ -157,6 +163,7 @@ class HttpProtocol(asyncio.Protocol):
         request = Request(head.method, head.path, head.query, head.headers, body, self._clock.ticks_ns(), request_id)
         if not head.keep_alive:
             self._deaf = True
+            self._lingers = True
         self._enqueue(Exchange(self, head, request))
 
     def send_continue(self) -> None:
@@ -241,7 +248,7 @@ class HttpProtocol(asyncio.Protocol):
             self._unblock_soon()
         if self._pending or self._waiting:
             return
-        if self._deaf:
+        if self._deaf or (self._connections.draining and not self.receiving):
             self._end()
         else:
             self._set_deadline()
@@ -282,7 +289,10 @@ class HttpProtocol(asyncio.Protocol):
 
     def expire(self) -> None:
         if self._ended or self._write_paused:
-            self.abort()
+            if 0 < self._transport.get_write_buffer_size() < self._unsent_bytes:
+                self._await_client(self._options.write_timeout_s)
+            else:
+                self.abort()
         elif not self.receiving:
             self._end()
         else:
@@ -301,7 +311,7 @@ class HttpProtocol(asyncio.Protocol):
         self._deaf = True
         if not self._ended:
             self._ended = True
-            self.deadline_ns = self._connections.now_ns + _ns(self._options.linger_timeout_s)
+            self._await_client(self._options.linger_timeout_s)
             if self._lingers and not self._client_ended and not self._transport.is_closing():
                 self._transport.write_eof()
                 self._transport.resume_reading()
@@ -309,6 +319,11 @@ class HttpProtocol(asyncio.Protocol):
         elif not self._client_ended:
             return
         self._transport.close()
+
+    def _await_client(self, timeout_s: float) -> None:
+        """The client has so long to read, and again as long whenever it has read something."""
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+        self.deadline_ns = self._connections.now_ns + _ns(timeout_s)
 
     def _set_deadline(self) -> None:
         options = self._options

@@ -22,7 +22,7 @@ class HttpOptions:
     body_bytes_per_s_min: int = 1 * KIB
     """A body may take `body_timeout_s`, and a second more for each so many bytes it brought."""
     write_timeout_s: float = 60.0
-    """How long a client may leave its answers unread once `write_buffer_high_bytes` of them wait."""
+    """How long a client may read nothing once `write_buffer_high_bytes` of its answers wait."""
     linger_timeout_s: float = 5.0
     """How long a connection that we end may stay open, for the client to read its last answer."""
     pipeline_max: int = 64

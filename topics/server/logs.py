@@ -84,12 +84,24 @@ class JsonLines(Lines):
         return msgspec.json.encode(line).decode()
 
 
+class Drawing(Console):
+    """Makes styled text. Other consoles end the process when they find that nobody reads."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError("nobody reads the log")
+
+
 class Pretty(Lines):
     """For a person who watches: time of day, level, event, fields."""
 
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._drawing = Drawing(stderr=True, force_terminal=console.is_terminal)
+
     def text(self, record: logging.LogRecord) -> str:
         level = record.levelname.lower()
-        line = Text(_time(record).astimezone().strftime("%H:%M:%S "), style="dim")
+        line = Text()
+        line.append(_time(record).astimezone().strftime("%H:%M:%S "), style="dim")
         line.append(f"{level:<8}", style=_LEVEL_STYLES.get(level, ""))
         line.append(redact(record.getMessage()), style="bold")
         for name, value in _fields(record).items():
@@ -97,9 +109,8 @@ class Pretty(Lines):
             line.append(str(value), style="default")
         if record.exc_info:
             line.append(f"\n{_traceback(record)}", style="red")
-        # Captured, since a console that finds nobody reading ends the process.
-        with self.console.capture() as captured:
-            self.console.print(line, soft_wrap=True, end="")
+        with self._drawing.capture() as captured:
+            self._drawing.print(line, soft_wrap=True, end="")
         return captured.get()
 
 

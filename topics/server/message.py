@@ -16,7 +16,7 @@ class Request:
 
     method: str
     path: str
-    """Percent-decoded, without the query."""
+    """Percent-decoded, without the query. An escaped slash is part of a name, so it stays `%2F`."""
     query: str
     """As it came, still encoded."""
     headers: Mapping[str, str] = field(repr=False)

@@ -62,6 +62,17 @@ def _object(required: str, properties: dict[str, Schema], description: str = "")
     return schema
 
 
+def _question(properties: dict[str, Schema], description: str = "") -> Schema:
+    """A request object whose fields may all be left out; null is the same as leaving one out."""
+    return _object("", {name: _or_null(schema) for name, schema in properties.items()}, description)
+
+
+def _or_null(schema: Schema) -> Schema:
+    if "type" in schema:
+        return schema | {"type": [schema["type"], "null"]}
+    return schema | {"oneOf": [*schema["oneOf"], {"type": "null"}]}
+
+
 def _answer_object(properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
     always = properties | {"performance": ref("Performance")}
     return _object(" ".join(always), always | (optional or {}))
@@ -203,8 +214,7 @@ COMPONENTS: dict[str, Schema] = {
         {"topic": NAME, **_SEQS, "head_seq": U64, "count": COUNT, "created": FLAG, "deduped": FLAG},
         {"seqs": {"type": "array", "items": U64}, "partition": PARTITION_NUMBER},
     ),
-    "DiffRequest": _object(
-        "",
+    "DiffRequest": _question(
         {
             "from_seq": U64 | {"default": 0, "description": "Records behind this seq."},
             "from_ts": U64 | {"description": "Only records stamped at this time or later."},
@@ -255,8 +265,7 @@ COMPONENTS: dict[str, Schema] = {
         },
         {"partition": PARTITION_NUMBER},
     ),
-    "DeleteRequest": _object(
-        "",
+    "DeleteRequest": _question(
         {
             "before_seq": U64 | {"description": "Records before this seq."},
             "match": _MATCH,

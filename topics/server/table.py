@@ -27,7 +27,11 @@ ROUTES = (*_SERVED, *document.routes(_SERVED))
 """Every route of the server."""
 
 FOUND_MAX = 8192
-"""Remembered answers to "which route is this"."""
+FOUND_CHARS_MAX = 512
+"""Remembered answers to "which route is this", and the longest path that one is remembered for."""
+
+SHOWN_CHARS = 80
+"""As much of a path as an error repeats."""
 
 
 @dataclass(slots=True)
@@ -45,7 +49,7 @@ class Table:
         self._root = _Node()
         for route in self.routes:
             self._add(route)
-        self.find = lru_cache(FOUND_MAX)(self._find)
+        self._find_again = lru_cache(FOUND_MAX)(self._find)
 
     def _add(self, route: Route) -> None:
         node = self._root
@@ -63,15 +67,18 @@ class Table:
         node.names = tuple(names)
         node.routes[route.method] = route
 
-    def _find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+    def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         """The route and what its path captured; `NotFound`, or `MethodNotAllowed` naming those that are."""
+        return self._find_again(method, path) if len(path) <= FOUND_CHARS_MAX else self._find(method, path)
+
+    def _find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         node, captured = self._walk(path)
         # Who answers a GET answers a HEAD: the protocol keeps the body back.
         route = node.routes.get(method) or (node.routes.get("GET") if method == "HEAD" else None)
         if route is None:
             allow = _allowed(node)
             raise MethodNotAllowed(
-                f"{method} is not a method of {path}; {', '.join(allow)} are", method=method, allow=allow
+                f"{method} is not a method of {_shown(path)}; {', '.join(allow)} are", method=method, allow=allow
             )
         return route, dict(zip(node.names, captured, strict=True))
 
@@ -104,5 +111,9 @@ def _allowed(node: _Node) -> list[str]:
 
 
 def _not_found(path: str) -> NotFound:
-    shown = path if len(path) <= 80 else path[:79] + "…"
+    shown = _shown(path)
     return NotFound(f"there is nothing at {shown}; see /v0/docs for what there is", path=shown)
+
+
+def _shown(path: str) -> str:
+    return path if len(path) <= SHOWN_CHARS else path[: SHOWN_CHARS - 1] + "…"

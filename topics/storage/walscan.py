@@ -8,7 +8,9 @@ changed since (damage). Silently dropping the second would lose acked data, so t
   anywhere behind x with a mark above x proves that the bytes at x were durable.
 - A file gets a successor only after it was synced whole and ended with a FILE_END frame. So a bad or missing frame in
   a file that has a successor is damage.
-- Everything else is a torn tail. Whole frames behind x do not matter: unsynced writes may reach the disk in any order.
+- Without a restart of the machine nothing that was written is lost, so whole frames behind x prove damage, too.
+- Everything else is a torn tail. After a power loss whole frames behind x do not matter: unsynced writes may reach the
+  disk in any order.
 
 Damage raises `Damaged`, or in salvage it is noted as a `Loss` and reading goes on at the next valid frame.
 
@@ -222,11 +224,16 @@ class ShardScan:
             proof = f"file {self.files[self.files.index(file) + 1].number} of the shard was begun after it was complete"
         else:
             witness = next((found for found in behind if found.mark > offset), None)
-            if witness is None:
+            if witness is not None:
+                proof = f"the frame at {witness.offset} says that the first {witness.mark} bytes were synced"
+            elif behind and file.header is not None and file.header.boot_id == self._fs.boot_id():
+                proof = (
+                    f"the machine has been running since whole frames were written behind them, at {behind[0].offset}"
+                )
+            else:
                 if file.written > offset:
                     self.torn = TornTail(file.path, offset, file.written - offset, len(behind))
                 return None
-            proof = f"the frame at {witness.offset} says that the first {witness.mark} bytes were synced"
         end = behind[0].offset if behind else file.written
         self._report(file, offset, f"unreadable bytes, and {proof}", self._at_risk(behind), end)
         return end if behind else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from topics.core.commands import Abort, Publish, Stage
 from topics.core.names import check_topic
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
+from topics.errors import Throttled
 from topics.model import Aborted, Published, StageState, Written
-from topics.server.answers import success, when_done
+from topics.server.answers import later, success, when_done
 from topics.server.auth import check_name
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
@@ -35,7 +38,21 @@ def stage(context: Context, request: Request, reply: Reply) -> None:
         assert isinstance(state, StageState)
         return success(context, request, msgspec.structs.asdict(state))
 
-    when_done(context, request, reply, host.decide(command), make)
+    try:
+        ticket = host.decide(command)
+    except Throttled as error:
+        if not wanted.batch.disable_backpressure or "retry_after_ms" not in error.detail:
+            raise
+        later(context, request, reply, _stage_patiently(host, command, make))
+        return
+    when_done(context, request, reply, ticket, make)
+
+
+async def _stage_patiently(host: Host, command: Stage, make: Callable[[Ticket], Response]) -> Response:
+    ticket = await host.admit(command)
+    if not ticket.done:
+        await host.answer(ticket)
+    return make(ticket)
 
 
 def publish(context: Context, request: Request, reply: Reply) -> None:

@@ -1,0 +1,100 @@
+"""Requests as they go over the wire, for each protocol: the same records to every server."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from bench.bodies import bodies
+
+INBOX_NUMBER = b"######"
+"""The client puts a connection's number here."""
+
+
+class Protocol(StrEnum):
+    HTTP = "http"
+    RESP = "resp"
+    NATS = "nats"
+
+
+class Requests(msgspec.Struct, frozen=True, kw_only=True):
+    """What connections send, over and over; a request may be several commands in one piece."""
+
+    protocol: Protocol
+    sent: Sequence[bytes]
+    greeting: bytes = b""
+    replies: int = 1
+    """That many replies answer one request."""
+    records: int = 1
+    """That many records one request writes or reads."""
+
+    def save(self, path: Path) -> None:
+        with path.open("wb") as file:
+            for piece in (self.greeting, *self.sent):
+                file.write(struct.pack("<I", len(piece)) + piece)
+
+
+class _Record(msgspec.Struct):
+    data: msgspec.Raw
+
+
+class _Body(msgspec.Struct):
+    records: list[_Record]
+
+
+_decoder = msgspec.json.Decoder(_Body)
+
+
+def payloads(body: bytes) -> list[bytes]:
+    """The data of a body's records."""
+    return [bytes(record.data) for record in _decoder.decode(body).records]
+
+
+def http(method: str, path: str, body: bytes = b"") -> bytes:
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def resp(*words: bytes) -> bytes:
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
+
+
+def nats(subject: bytes, payload: bytes) -> bytes:
+    return b"PUB %b inbox.%b %d\r\n%b\r\n" % (subject, INBOX_NUMBER, len(payload), payload)
+
+
+def http_writes(topic: str, count: int, records: int) -> Requests:
+    sent = [http("POST", f"/v0/topics/{topic}", body) for body in bodies(count, records=records)]
+    return Requests(protocol=Protocol.HTTP, sent=sent, records=records)
+
+
+def http_reads(topic: str, pages: int, page: int) -> Requests:
+    path = f"/v0/topics/{topic}/diff"
+    sent = [http("POST", path, b'{"from_seq":%d,"limit":%d}' % (number * page, page)) for number in range(pages)]
+    return Requests(protocol=Protocol.HTTP, sent=sent, records=page)
+
+
+def xadds(stream: bytes, count: int, records: int) -> Requests:
+    """A batch is so many XADD in one piece, answered one by one."""
+    sent = [
+        b"".join(resp(b"XADD", stream, b"*", b"data", data) for data in payloads(body))
+        for body in bodies(count, records=records)
+    ]
+    return Requests(protocol=Protocol.RESP, sent=sent, replies=records, records=records)
+
+
+def xranges(stream: bytes, behind: Iterable[bytes], page: int) -> Requests:
+    """A page behind each of these entries; `-` is the beginning."""
+    starts = [b"-" if entry == b"-" else b"(" + entry for entry in behind]
+    sent = [resp(b"XRANGE", stream, start, b"+", b"COUNT", b"%d" % page) for start in starts]
+    return Requests(protocol=Protocol.RESP, sent=sent, records=page)
+
+
+def jetstream_publishes(subject: bytes, count: int, records: int) -> Requests:
+    greeting = b'CONNECT {"verbose":false,"pedantic":false}\r\nSUB inbox.%b 1\r\n' % INBOX_NUMBER
+    sent = [b"".join(nats(subject, data) for data in payloads(body)) for body in bodies(count, records=records)]
+    return Requests(protocol=Protocol.NATS, sent=sent, greeting=greeting, replies=records, records=records)

@@ -1,0 +1,59 @@
+"""`docs/BENCHMARKS.md`: an introduction and two parts, each written by a run that measured all of it.
+
+A part that a run did not measure stays as it is in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+_HEAD = """\
+# Benchmarks
+
+Written by `make bench`; do not edit. A bar is what we promise ourselves; a figure that misses it is told, not hidden.
+Machines drift by a factor of two, so read ratios before figures. A record has about 100 bytes of data. A rate is the
+best of three rounds, ours and the peer's alike; anything else is the median of three.
+
+```sh
+make bench                                  # all of it, some minutes; writes this file
+.venv/bin/python -m bench --only http       # the measures whose names begin so; a whole part is written
+.venv/bin/python -m bench --quick           # a minute, to see that it works
+.venv/bin/python -m bench --only reads --json figures.json
+```
+"""
+
+
+class Part(StrEnum):
+    ENGINE = "The engine, in-process"
+    SERVER = "The server against peers"
+
+
+_INTRODUCTIONS = {
+    Part.ENGINE: """\
+Everything on one core: the event loop, the WAL's threads and the checkpoints. The peer is SQLite in WAL mode with the
+same bodies in the same run, but for what a row notes.
+""",
+    Part.SERVER: """\
+Real processes on loopback: `topics serve` and the peers as Debian packages them, with one core for everything a server
+does and another for the client. The client is in C, one thread, and sends the same records to each; PostgreSQL has its
+own, `pgbench`. A connection sends its next request when the last one is answered. Sides run in turn, each round on an
+empty directory. Redis runs without its snapshots, which only cost it time beside its append-only file. "Times the
+peer" is our figure divided by the peer's; "rounds" are the least and the most of them.
+""",
+}
+
+
+def parts_of(text: str) -> dict[Part, str]:
+    """What a document says in each part that it has."""
+    pieces = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {Part(title): body.strip() + "\n" for title, body in zip(pieces[1::2], pieces[2::2], strict=True)}
+
+
+def part_text(part: Part, measured: str) -> str:
+    return f"{_INTRODUCTIONS[part]}\n{measured}"
+
+
+def document(parts: dict[Part, str]) -> str:
+    told = [f"## {part}\n\n{parts[part].strip()}\n" for part in Part if part in parts]
+    return "\n".join([_HEAD, *told])

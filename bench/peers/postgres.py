@@ -1,0 +1,108 @@
+"""PostgreSQL: one row an insert, each its own transaction, with its own load client `pgbench`.
+
+It refuses to run as root, so root starts it as the user that its Debian package made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from types import TracebackType
+
+from bench.bodies import bodies
+from bench.clients.requests import payloads
+from bench.peers.process import HOST, LeftOut, Process, client_core, free_port, pinned
+
+_PACKAGED = Path("/usr/lib/postgresql")
+USER = "postgres"
+_TABLE = "CREATE TABLE log (seq bigserial PRIMARY KEY, ts timestamptz NOT NULL DEFAULT now(), data text NOT NULL)"
+
+
+def program(name: str) -> str:
+    """A program of PostgreSQL; Debian keeps those of a server off the path."""
+    places = sorted(_PACKAGED.glob("*/bin"), key=lambda place: float(place.parent.name), reverse=True)
+    for place in (None, *map(str, places)):
+        if found := shutil.which(name, path=place):
+            return found
+    raise LeftOut(f"PostgreSQL's {name} is not installed (Debian: apt install postgresql)")
+
+
+def version() -> str:
+    told = subprocess.run([program("postgres"), "--version"], capture_output=True, text=True, check=True, timeout=10)
+    return told.stdout.split()[2]
+
+
+class Postgres:
+    name = "PostgreSQL INSERT, synchronous_commit on"
+
+    def __init__(self, directory: Path) -> None:
+        self._user = USER if os.geteuid() == 0 else None
+        self._directory = directory
+        directory.mkdir(parents=True)
+        if self._user is not None:
+            shutil.chown(directory, self._user, self._user)
+        data = directory / "data"
+        self._run("initdb", "--username", USER, "--auth", "trust", "--encoding", "UTF8", "--pgdata", str(data))
+        self.port = free_port()
+        words = ["-D", str(data), "-h", HOST, "-p", str(self.port), "-k", ""]
+        log = directory.parent / f"{directory.name}.log"
+        self.process = Process([program("postgres"), *words], log, self._user)
+        try:
+            self.process.wait_until(self._is_ready)
+            self._run("psql", *self._to(), "--command", _TABLE, "postgres")
+        except BaseException:
+            self.process.kill()
+            raise
+
+    def _to(self) -> list[str]:
+        return ["--host", HOST, "--port", str(self.port), "--username", USER]
+
+    def _is_ready(self) -> bool:
+        asked = [program("pg_isready"), "--host", HOST, "--port", str(self.port)]
+        return subprocess.run(asked, capture_output=True, timeout=10).returncode == 0
+
+    def _run(self, name: str, *words: str, seconds: float = 60.0) -> str:
+        done = subprocess.run(
+            [program(name), *words],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            user=self._user,
+            group=self._user,
+            extra_groups=None if self._user is None else [],
+            cwd="/",
+            preexec_fn=pinned(client_core()),
+        )
+        if done.returncode:
+            raise LeftOut(
+                f"{name} of PostgreSQL ended with: {(done.stderr.strip() or 'nothing said').splitlines()[-1]}"
+            )
+        return done.stdout
+
+    def inserts_per_s(self, connections: int, seconds: float) -> float:
+        """The same data as everybody gets, by prepared statements."""
+        data = payloads(next(bodies(1, records=1)))[0].decode().replace("'", "''")
+        script = self._directory / "insert.sql"
+        script.write_text(f"INSERT INTO log (data) VALUES ('{data}');\n")
+        script.chmod(0o644)
+        whole_s = max(1, round(seconds))
+        counts = ["--client", str(connections), "--jobs", "1", "--time", str(whole_s)]
+        words = ["--no-vacuum", "--protocol", "prepared", *counts, "--file", str(script), *self._to(), "postgres"]
+        said = self._run("pgbench", *words, seconds=whole_s + 60)
+        found = re.search(r"tps = ([\d.]+)", said)
+        if found is None:
+            raise RuntimeError(f"pgbench gave no rate: {said}")
+        return float(found[1])
+
+    def __enter__(self) -> Postgres:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The fast way to stop: do not wait for clients.
+        self.process.stop(signal.SIGINT)

@@ -1,0 +1,88 @@
+"""The server does what its OpenAPI document says, for requests made from the document, right and wrong ones."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import Case
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+    use_after_free,
+)
+
+from tests.server.api import serving
+from topics.server.openapi import document
+from topics.server.table import ROUTES
+
+
+def without_keys() -> dict[str, Any]:
+    """The document as it is for a server that has no keys: then a request without one is as good as any."""
+    found = document(ROUTES)
+    for methods in found["paths"].values():
+        for operation in methods.values():
+            operation["security"] = []
+    return found
+
+
+SCHEMA = schemathesis.openapi.from_dict(without_keys())
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+    unsupported_method,
+    use_after_free,
+]
+EXAMPLES = 10
+WAIT_MS_MAX = 10
+"""Reads that wait for long would only make this slow."""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = serving(tmp_path_factory.mktemp("served"))
+    try:
+        api = asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+        yield api.address.geturl()
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+def test_every_operation_is_as_described(case: Case, url: str) -> None:
+    dont_wait(case)
+    case.call_and_validate(base_url=url, checks=CHECKS)
+
+
+@SCHEMA.include(path_regex="{topic}").exclude(method="DELETE").parametrize()
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+def test_every_operation_on_a_topic_that_is_there(case: Case, url: str) -> None:
+    dont_wait(case)
+    # The name may have been the part that was wrong, so nothing is said here of what must be refused.
+    case.path_parameters["topic"] = "known"
+    case.call_and_validate(base_url=url, checks=[check for check in CHECKS if check is not negative_data_rejection])
+
+
+def dont_wait(case: Case) -> None:
+    if isinstance(case.body, dict) and isinstance(case.body.get("wait_ms"), int):
+        case.body["wait_ms"] = min(case.body["wait_ms"], WAIT_MS_MAX)
