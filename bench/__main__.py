@@ -1,4 +1,4 @@
-"""`python -m bench`: run the measures, show the figures, and write each part of `docs/BENCHMARKS.md` that ran in full."""
+"""`python -m bench`: run the measures, show the figures, write the parts of `docs/BENCHMARKS.md` that ran in full."""
 
 from __future__ import annotations
 

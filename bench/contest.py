@@ -7,8 +7,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import NamedTuple
 
-from bench.clients.load import Load
-from bench.figure import Figure, Unit, best, middle
+from bench.figure import Figure, Unit, best, middle, show
 from bench.peers.process import LeftOut, Process
 from bench.rig import Step
 
@@ -18,7 +17,8 @@ class Reading(NamedTuple):
 
     value: float
     busy: float | None = None
-    """Share of its core that the server used: near 1, the processor bounds the figure."""
+    """Share of its core that the server used: near 1, the processor bounds the figure; far below 1, the disk does, or
+    other processes on the machine."""
 
 
 class Side(NamedTuple):
@@ -43,9 +43,13 @@ class Outcome:
         values = [reading.value for reading in self.readings]
         return min(values), max(values)
 
-    def busy(self) -> float | None:
-        shares = [reading.busy for reading in self.readings if reading.busy is not None]
-        return middle(shares) if shares else None
+    def busy(self) -> float:
+        """0 when it was not looked at."""
+        return middle([reading.busy or 0.0 for reading in self.readings])
+
+    def per_processor_s(self) -> float:
+        """The rate for each second of processor time, which other processes on the machine hardly move."""
+        return middle([reading.value / reading.busy for reading in self.readings if reading.busy])
 
 
 def compete(sides: Sequence[Side], rounds: int, directory: Path, step: Step, what: str) -> list[Outcome]:
@@ -95,9 +99,14 @@ def _note(ours: Outcome, other: Outcome) -> str:
     if other.left_out:
         return f"left out: {other.left_out}"
     own_busy, other_busy = ours.busy(), other.busy()
-    if own_busy is None:
+    if not own_busy or not other_busy:
         return ""
-    return f"of its core used: {own_busy:.0%}" + ("" if other_busy is None else f", peer {other_busy:.0%}")
+    own, others = ours.per_processor_s(), other.per_processor_s()
+    unit = Unit.RECORDS_PER_S
+    return (
+        f"cores busy {own_busy:.0%} and {other_busy:.0%}; a second of processor time gives "
+        f"{show(own, unit)} and {show(others, unit)}, {show(own / others, Unit.TIMES)}"
+    )
 
 
 class Stopwatch:
@@ -114,5 +123,5 @@ class Stopwatch:
     def __exit__(self, *_: object) -> None:
         self._busy_s = self._process.busy_s() - self._began_s
 
-    def reading(self, value: float, load: Load) -> Reading:
-        return Reading(value, min(1.0, self._busy_s / load.seconds))
+    def reading(self, value: float, seconds: float) -> Reading:
+        return Reading(value, self._busy_s / seconds)

@@ -43,7 +43,7 @@ class WriteLoad:
     def _rate(self, process: Process, port: int, requests: Requests) -> Reading:
         with Stopwatch(process) as watch:
             load = self._client.run(port, requests, self._connections, seconds=self._seconds)
-        return watch.reading(load.requests_per_s * requests.records, load)
+        return watch.reading(load.requests_per_s * requests.records, load.seconds)
 
     def _topics(self, durability: Durability, place: Path) -> Reading:
         with Topics(place) as server:
@@ -60,4 +60,6 @@ class WriteLoad:
 
     def _postgres(self, place: Path) -> Reading:
         with Postgres(place) as server:
-            return Reading(server.inserts_per_s(self._connections, self._seconds))
+            with Stopwatch(server.process) as watch:
+                done = server.insert(self._connections, self._seconds)
+            return watch.reading(done.rows_per_s, done.seconds)

@@ -33,7 +33,7 @@ class _Replay:
             requests = http_reads(TOPIC, self._pages, BATCH)
             with Stopwatch(server.process) as watch:
                 load = self._client.run(server.port, requests, READERS, seconds=self._seconds)
-            return watch.reading(load.requests_per_s * BATCH, load)
+            return watch.reading(load.requests_per_s * BATCH, load.seconds)
 
     def redis(self, place: Path) -> Reading:
         with Redis(place, Appendfsync.EVERYSEC) as server:
@@ -41,7 +41,7 @@ class _Replay:
             requests = xranges(STREAM, server.behind(self._pages, BATCH), BATCH)
             with Stopwatch(server.process) as watch:
                 load = self._client.run(server.port, requests, READERS, seconds=self._seconds)
-            return watch.reading(load.requests_per_s * BATCH, load)
+            return watch.reading(load.requests_per_s * BATCH, load.seconds)
 
 
 def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
-from types import TracebackType
+from typing import NamedTuple
 
 from bench.bodies import bodies
 from bench.clients.requests import payloads
@@ -34,6 +34,11 @@ def program(name: str) -> str:
 def version() -> str:
     told = subprocess.run([program("postgres"), "--version"], capture_output=True, text=True, check=True, timeout=10)
     return told.stdout.split()[2]
+
+
+class Inserted(NamedTuple):
+    rows_per_s: float
+    seconds: float
 
 
 class Postgres:
@@ -83,7 +88,7 @@ class Postgres:
             )
         return done.stdout
 
-    def inserts_per_s(self, connections: int, seconds: float) -> float:
+    def insert(self, connections: int, seconds: float) -> Inserted:
         """The same data as everybody gets, by prepared statements."""
         data = payloads(next(bodies(1, records=1)))[0].decode().replace("'", "''")
         script = self._directory / "insert.sql"
@@ -96,13 +101,11 @@ class Postgres:
         found = re.search(r"tps = ([\d.]+)", said)
         if found is None:
             raise RuntimeError(f"pgbench gave no rate: {said}")
-        return float(found[1])
+        return Inserted(float(found[1]), whole_s)
 
     def __enter__(self) -> Postgres:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # The fast way to stop: do not wait for clients.
         self.process.stop(signal.SIGINT)

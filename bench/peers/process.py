@@ -93,7 +93,7 @@ class Process:
         return lines[-1] if lines else "it said nothing"
 
     def busy_s(self) -> float:
-        """Processor time so far, of the server and its children."""
+        """Processor time so far, of the server and its children, those that have ended included."""
         return sum(map(_busy_ticks, self._family())) / _TICKS_PER_S
 
     def private_bytes(self) -> int:
@@ -123,7 +123,7 @@ def _busy_ticks(pid: int) -> int:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0
-    return int(fields[11]) + int(fields[12])
+    return sum(map(int, fields[11:15]))
 
 
 def _private_bytes(pid: int) -> int:

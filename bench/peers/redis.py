@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 
 from bench.clients.requests import resp
 from bench.peers.process import HOST, LeftOut, Process, connected, free_port
@@ -82,7 +81,5 @@ class Redis:
     def __enter__(self) -> Redis:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.process.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import TracebackType
 
 from bench.clients.requests import http
 from bench.peers.process import Process, connected, free_port
@@ -44,7 +43,5 @@ class Topics:
     def __enter__(self) -> Topics:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.process.stop()

@@ -102,6 +102,10 @@ class Caller:
 class CountingProtocol(HttpProtocol):
     received_bytes = 0
 
+    @property
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self.received_bytes += len(data)

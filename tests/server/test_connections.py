@@ -108,6 +108,23 @@ def test_a_drain_over_sockets(loop: str) -> None:
     run(scenario, loop)
 
 
+def test_a_drain_ends_a_connection_whose_last_answer_was_ready_before() -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            rig.answers = None
+            caller = await rig.call()
+            caller.send(get("/1") + get("/2"))
+            await rig.until_requests(2)
+            rig.replies[1](echo(rig.requests[1]))
+            draining = asyncio.create_task(rig.connections.drain(30))
+            await asyncio.sleep(0)
+            rig.replies[0](echo(rig.requests[0]))
+            assert (await caller.answer()).status == (await caller.answer()).status == 200
+            assert await draining == 0
+
+    run(scenario)
+
+
 def test_a_drain_cuts_off_what_is_not_answered_in_time() -> None:
     async def scenario() -> None:
         async with serving() as rig:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
 
 from topics.clock import Clock
 from topics.core.records import RecordLimits
 from topics.engine.host import Host
 from topics.errors import NotReady, ShuttingDown
 from topics.server.auth import Authenticator
+from topics.server.message import Response
 from topics.server.quota import Quota
 from topics.server.throttle import Throttle
 from topics.server.traffic import Traffic
@@ -27,10 +27,8 @@ class Context:
     """None until recovery has finished."""
     recovery_progress: float = 0.0
     draining: bool = False
-    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    tasks: set[asyncio.Task[Response]] = field(default_factory=set)
     """Answers on their way that are coroutines."""
-    waiting: set[asyncio.Task[Any]] = field(default_factory=set)
-    """Those of them that only wait for news: they may be cancelled, and then answer with what there is."""
     traffic: Traffic = field(default_factory=Traffic)
     authenticator: Authenticator = field(init=False)
     """Takes the keys out of the settings: making a context fails when they are malformed."""
