@@ -15,6 +15,13 @@ def test_less_of_anything_else_is_better() -> None:
     assert (figure.bar_ratio, figure.peer_ratio) == (4.0, 0.5)
 
 
+def test_a_factor_makes_the_bar_a_multiple_of_the_peer() -> None:
+    rate = Figure(name="write", value=60.0, unit=Unit.RECORDS_PER_S, peer=100.0, factor=0.7)
+    time = Figure(name="wait", value=60.0, unit=Unit.US, peer=40.0, factor=2.0)
+    assert rate.is_missed and not time.is_missed
+    assert Figure(name="alone", value=60.0, unit=Unit.US, factor=2.0).bar_ratio is None
+
+
 def test_without_a_bar_or_a_peer_there_is_no_ratio() -> None:
     figure = Figure(name="write", value=1.0, unit=Unit.RECORDS_PER_S)
     assert figure.bar_ratio is None and figure.peer_ratio is None

@@ -23,3 +23,20 @@ def test_the_document_has_a_row_a_figure_and_the_machine() -> None:
 
 def test_json_holds_the_whole_report() -> None:
     assert msgspec.json.decode(as_json(REPORT), type=Report) == REPORT
+
+
+def test_a_server_is_shown_as_times_its_peer_with_both_spreads() -> None:
+    figure = Figure(
+        name="a lone write",
+        value=300.0,
+        unit=Unit.US,
+        spread=(290.0, 310.0),
+        peer=100.0,
+        peer_spread=(90.0, 110.0),
+        peer_name="Redis",
+        factor=2.0,
+    )
+    row = (
+        "| a lone write | 300.0 µs | 290.0 µs – 310.0 µs | 3.00 × | ≤ 2.00 × | 100.0 µs | 90.0 µs – 110.0 µs | Redis |"
+    )
+    assert row + " missed |" in as_markdown(Report({}, {"http_latency": [figure]})).splitlines()
