@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
 
+import pytest
 import uvloop
 
 from topics.server.connections import Connections
@@ -199,3 +200,12 @@ def post(body: bytes, *headers: str, path: str = "/") -> bytes:
 def chunked(*pieces: bytes, trailer: bytes = b"") -> bytes:
     head = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
     return head + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n" + trailer + b"\r\n"
+
+
+both_loops = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+
+
+def asked(answer: Answer) -> dict[str, str]:
+    assert answer.status == 200
+    asked: dict[str, str] = json.loads(answer.text)
+    return asked
