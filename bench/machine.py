@@ -1,4 +1,4 @@
-"""What a figure depends on: the machine it was measured on, and the memory of this process."""
+"""What a figure depends on: the machine it was measured on, and the peers."""
 
 from __future__ import annotations
 
@@ -47,13 +47,3 @@ def _processor() -> str:
         return platform.machine()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
-
-
-def resident_bytes() -> tuple[int, int]:
-    """This process's resident memory: all of it, and without mapped files."""
-    sizes = {}
-    for line in Path("/proc/self/status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name in ("VmRSS", "RssAnon"):
-            sizes[name] = int(value.split()[0]) * 1024
-    return sizes["VmRSS"], sizes["RssAnon"]

@@ -11,7 +11,7 @@ from statistics import median
 
 from bench.bodies import bodies
 from bench.figure import Figure, Unit
-from bench.machine import resident_bytes
+from bench.resident import resident_bytes
 from bench.rig import TURN, Step, Timer, running, write, write_in_turns
 from bench.sizes import BATCH, Sizes
 from topics.engine.host import Host

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
+from bench.resident import resident_bytes
+
 HOST = "127.0.0.1"
 START_SECONDS_MAX = 180.0
 STOP_SECONDS_MAX = 30.0
@@ -96,9 +98,9 @@ class Process:
         """Processor time so far, of the server and its children, those that have ended included."""
         return sum(map(_busy_ticks, self._family())) / _TICKS_PER_S
 
-    def private_bytes(self) -> int:
-        """Resident memory without mapped files."""
-        return sum(map(_private_bytes, self._family()))
+    def resident_bytes(self) -> tuple[int, int]:
+        """All of its memory, and that without mapped files; of the server alone, since a forked child shares it."""
+        return resident_bytes(self.pid)
 
     def _family(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
@@ -124,10 +126,3 @@ def _busy_ticks(pid: int) -> int:
     except OSError:
         return 0
     return sum(map(int, fields[11:15]))
-
-
-def _private_bytes(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    return 0

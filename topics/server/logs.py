@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import re
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 
 import msgspec
@@ -49,15 +50,15 @@ def configure(settings: Settings, console: Console) -> None:
         logger.addHandler(handler)
 
 
-class Lines(logging.Handler):
+class Lines(logging.Handler, ABC):
     """Writes what `text` makes of each record."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self.console = console
 
-    def text(self, record: logging.LogRecord) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def text(self, record: logging.LogRecord) -> str: ...
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
