@@ -39,7 +39,11 @@ Real processes on loopback: `topics serve` and the peers as Debian packages them
 does and another for the client. The client is in C, one thread, and sends the same records to each; PostgreSQL has its
 own, `pgbench`. A connection sends its next request when the last one is answered. Sides run in turn, each round on an
 empty directory. Redis runs without its snapshots, which only cost it time beside its append-only file. "Times the
-peer" is our figure divided by the peer's; "rounds" are the least and the most of them.
+peer" is our figure divided by the peer's; "rounds" are the least and the most of them. A rate for each second of
+processor time is what the processor alone would allow: other work on the machine hardly moves it, and a server that
+waits for its disk stays below it.
+
+A peer that is not installed is left out. On Debian: `apt install redis-server nats-server postgresql gcc`.
 """,
 }
 

@@ -103,8 +103,11 @@ class Process:
         return resident_bytes(self.pid)
 
     def _family(self) -> list[int]:
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
-        return [self.pid, *map(int, children.read_text().split())]
+        try:
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        except OSError:
+            children = []  # Not every kernel tells.
+        return [self.pid, *map(int, children)]
 
     def kill(self) -> None:
         self._process.kill()
