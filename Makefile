@@ -11,7 +11,7 @@ PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 pyth
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check docs bench soak clean
+.PHONY: help setup run test check tools docs bench soak clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ setup: $(STAMP) ## Make .venv with the topics command and the tools, unless it i
 run: setup ## Serve http://127.0.0.1:4000 from ./data
 	@$(BIN)/topics serve
 
-test: check ## Lint, types, import contracts and all tests
+test: check tools ## Lint, types, import contracts and all tests
 	@echo "tests"
 	@$(BIN)/python -m pytest -q -n 2
 
@@ -34,6 +34,12 @@ check: setup ## Lint, types and import contracts only
 	@$(BIN)/mypy --no-error-summary
 	@echo "import contracts"
 	@$(BIN)/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
+
+# The README's tour runs with curl. A machine without it gets it if we may install it, and leaves the tour out if not.
+tools:
+	@command -v curl > /dev/null \
+		|| { test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --yes curl > /dev/null; } \
+		|| echo "no curl, so the README's tour is left out (Debian: apt install curl)"
 
 docs: setup ## Write the generated documents again
 	@$(BIN)/topics settings --markdown > docs/SETTINGS.md

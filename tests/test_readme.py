@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,7 @@ def run(block: Block, directory: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl; `make test` installs it where it may")
 def test_the_curl_tour_runs_from_top_to_bottom(tmp_path: Path) -> None:
     tour = [block for block in blocks(README) if block.kind == "serve"]
     assert len(tour) >= 5
