@@ -260,3 +260,19 @@ def test_damage_in_the_wal_names_topics_and_seqs_at_risk_and_the_next_step() -> 
     assert detail["file"] == "/data/wal/1-0000000001.wal" and detail["offset"] <= offset
     assert detail["seqs_at_risk"] == [{"topic": "odd", "partition": 0, "from_seq": 1, "facts": 1}]
     assert "odd/0 from seq 1" in caught.value.message and "topics fsck /data" in caught.value.message
+
+
+def test_flags_that_a_dead_process_wrote_and_did_not_sync_are_written_again() -> None:
+    rig = Rig()
+    rig.write("odd", *[{"data": n, "tag": f"t{n % 2}"} for n in range(10)])
+    rig.checkpoint()
+    rig.delete("odd", match="t1")
+    rig.fs.crash("sync", path="*.data")
+    with pytest.raises(SimulatedCrash):
+        rig.checkpoint()
+    rig.kill()
+    assert rig.data("odd") == [0, 2, 4, 6, 8]
+    rig.checkpoint()
+    # The flags of the dead process were in the file already; the snapshot counts on them, so they must be durable.
+    rig.crash("lost")
+    assert rig.data("odd") == [0, 2, 4, 6, 8] and rig.engine.state("odd").count == 5

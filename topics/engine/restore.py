@@ -100,6 +100,8 @@ def stored_runs(store: Store, log: Log, image: LogImage) -> list[Run]:
     for place in image.runs:
         run = store.run(place.segment, place.section, place.live_count, place.live_bytes)
         if check_run(store, log, run, place) < place.live_count:
+            # A process died after writing these flags and before its snapshot, perhaps before they were synced.
+            run.doubt_flags()
             run.recount()
         runs.append(run)
     return runs

@@ -322,6 +322,16 @@ class SegmentRun:
 
     # Marks on their way into the file
 
+    def doubt_flags(self) -> None:
+        """The file shows flags that were perhaps never synced: all of them are pending again."""
+        for number in range(self._section.blocks):
+            marks = self._marks(number)
+            if marks is not None:
+                self._overlays[number] = bytearray(marks)
+                self._fresh[number] = [np.flatnonzero(~runs.alive(self._overlays[number]))]
+        if self._fresh:
+            self._segment.note_marked(self._section_no, self)
+
     def pending_offsets(self) -> U64:
         """The offsets in the file of the flags that it does not have yet."""
         entries = self._entries()
