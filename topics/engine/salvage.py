@@ -139,6 +139,7 @@ class Salvage:
         for place in image.runs:
             if self._remains.usable(place.segment):
                 run = self._store.run(place.segment, place.section)
+                run.doubt_flags()
                 try:
                     check_run(self._store, log, run, place)
                 except Damaged as doubt:
