@@ -20,6 +20,7 @@ What does, a delete or a change of the TTL, stores the floors first: `floors_uns
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
@@ -130,12 +131,21 @@ class Log:
                 high = middle
         return low
 
-    def parts_from(self, seq: int) -> list[Run]:
-        """The runs that may hold records from `seq` on."""
-        found = self.runs[self.run_index(seq) :]
+    def parts_from(self, seq: int) -> Iterator[Run]:
+        """The runs that may hold records from `seq` on. One at a time: who needs the first must not pay for all."""
+        runs = self.runs
+        for index in range(self.run_index(seq), len(runs)):
+            yield runs[index]
         if self.tail is not None and self.tail.last_seq >= seq:
-            found.append(self.tail)
-        return found
+            yield self.tail
+
+    def _parts_back_from(self, seq: int) -> Iterator[Run]:
+        """The runs that may hold records up to `seq`, the last one first."""
+        if self.tail is not None and self.tail.first_seq <= seq:
+            yield self.tail
+        runs = self.runs
+        for index in range(min(self.run_index(seq), len(runs) - 1), -1, -1):
+            yield runs[index]
 
     # ---- time
 
@@ -224,7 +234,9 @@ class Log:
 
     def _last_live(self, start: int, end: int) -> int | None:
         """The highest live seq with start <= seq < end."""
-        for run in reversed(self.parts_from(start)):
+        for run in self._parts_back_from(end - 1):
+            if run.last_seq < start:
+                break
             seq = min(end - 1, run.last_seq)
             while run.live_count and seq >= max(start, run.first_seq):
                 first_seq, _, marks = _marks_at(run, seq)
