@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from topics import embedded
 from topics.clock import SystemClock
 from topics.core.commands import Append, Command
 from topics.engine.engine import Engine, EngineLimits
 from topics.engine.host import Host
+from topics.engine.opening import options as options_of
 from topics.engine.recovery import Options, recover
 from topics.engine.ticket import Ticket
 from topics.errors import Throttled
@@ -30,7 +30,7 @@ IN_FLIGHT = 8
 TURN = 16
 """One-record writes that arrive in one turn of the loop."""
 
-DEFAULTS = embedded.options(Settings())
+DEFAULTS = options_of(Settings())
 NO_CHECKPOINTS = replace(DEFAULTS, limits=EngineLimits(checkpoint_ms=DAY_MS, dirty_bytes_max=1 << 40))
 
 

@@ -1,35 +1,32 @@
-"""The engine in this process: the composition root of `topics.open`, and its transport.
+"""The engine in this process: `topics.open`, and its transport.
 
-Everything that touches the world is chosen here and handed down: the file system, the clock, the settings, chance. The
-engine belongs to the event loop that opened it. A verb turns its request into one command or one read; there is no
+The engine belongs to the event loop that opened it. A verb turns its request into one command or one read; there is no
 lock, because between two awaits nobody else runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from topics import settings as setting_table
 from topics.client.client import Client
-from topics.client.transport import DeleteRequest, ReadRequest, StageRequest, WriteRequest
-from topics.clock import SystemClock
+from topics.client.pages import Pages
+from topics.client.transport import DeleteRequest, Place, ReadRequest, StageRequest, Stream, WriteRequest
+from topics.client.watching import Watching
 from topics.core import config as configs
 from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
 from topics.core.cut import Shape
 from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_key
-from topics.core.machine import Bounds
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
-from topics.core.records import RecordLimits, Records
-from topics.engine.engine import Engine, EngineLimits
+from topics.core.records import Records
+from topics.engine.backupstream import BackupStream
 from topics.engine.host import Host
-from topics.engine.job import SegmentLimits
-from topics.engine.recovery import Options, Progress, recover
-from topics.errors import BatchTooLarge, InvalidRequest, NotReady, ShuttingDown
+from topics.engine.opening import opener, record_limits
+from topics.errors import BatchTooLarge, InvalidRequest, NotReady, ShuttingDown, Throttled, TopicsError
 from topics.limits import WAIT_MS_MAX
 from topics.model import (
     Aborted,
@@ -42,20 +39,10 @@ from topics.model import (
     TopicState,
     Written,
 )
+from topics.savefile import PathLike
 from topics.settings import Settings
-from topics.storage.committer import Post
-from topics.storage.fs import RealFs
-from topics.storage.wal import WalSettings
-
-SALT_BITS = 64
 
 T = TypeVar("T")
-
-
-class PathLike(Protocol):
-    """What `pathlib.Path` is."""
-
-    def __fspath__(self) -> str: ...
 
 
 def open(path: str | PathLike, **settings: str | int | None) -> Client:
@@ -68,62 +55,6 @@ def open(path: str | PathLike, **settings: str | int | None) -> Client:
     directory = path if isinstance(path, str) else path.__fspath__()
     values = asdict(setting_table.load()) | settings | {"data_dir": directory}
     return Client(Embedded(setting_table.build(values)))
-
-
-def options(settings: Settings) -> Options:
-    """What the engine takes of the settings."""
-    return Options(
-        bounds=Bounds(
-            topics_max=settings.max_topics,
-            total_bytes_max=settings.max_total_bytes,
-            stage_ttl_ms=settings.stage_ttl_ms,
-            staged_bytes_max=settings.max_staged_bytes,
-        ),
-        limits=EngineLimits(
-            limit_max=settings.max_limit,
-            checkpoint_ms=settings.checkpoint_ms,
-            dirty_bytes_max=max(settings.hot_bytes // 4, settings.wal_file_bytes // 4),
-        ),
-        segments=SegmentLimits(
-            bytes_max=settings.segment_bytes,
-            records_max=settings.segment_records,
-            cold_after_ms=settings.cold_after_ms,
-        ),
-        wal=WalSettings(
-            shards=settings.wal_shards, file_bytes=settings.wal_file_bytes, disk_sync_ms=settings.disk_sync_ms
-        ),
-        hot_bytes=settings.hot_bytes,
-        cold_dir=settings.cold_dir,
-    )
-
-
-def record_limits(settings: Settings) -> RecordLimits:
-    """How large a write and its records may be."""
-    return RecordLimits(
-        batch_records=settings.max_batch_records,
-        record_bytes=settings.max_record_bytes,
-        meta_bytes=settings.max_meta_bytes,
-        tag_bytes=settings.max_tag_bytes,
-        node_bytes=settings.max_node_bytes,
-    )
-
-
-def opener(settings: Settings, on_progress: Progress = lambda done: None) -> Callable[[Post], Engine]:
-    """Opens the engine on the real disk under the real clock; says on its thread how far the recovery is."""
-    clock = SystemClock()
-
-    def open_engine(post: Post) -> Engine:
-        return recover(
-            RealFs(clock),
-            settings.data_dir,
-            clock,
-            lambda: secrets.randbits(SALT_BITS),
-            options(settings),
-            post,
-            on_progress,
-        )
-
-    return open_engine
 
 
 class Embedded:
@@ -167,6 +98,9 @@ class Embedded:
         reply = await self._open_host().submit_patiently(command)
         assert isinstance(reply, kind)
         return reply
+
+    def may_pass(self, error: TopicsError) -> bool:
+        return isinstance(error, Throttled) and "retry_after_ms" in error.detail
 
     # ---- topics
 
@@ -227,6 +161,12 @@ class Embedded:
             shape=Shape(tags=request.include_tags, meta=request.include_meta),
         )
 
+    def pages(self, place: Place) -> Stream[Page]:
+        return Pages(self.read, place)
+
+    def watch(self, places: Sequence[Place]) -> Stream[Page | Dropped]:
+        return Watching(self, places)
+
     async def delete(self, topic: str, request: DeleteRequest) -> Deleted:
         match = None if request.match is None else parse_match(request.match)
         command = Delete(topic, request.partition, request.before_seq, match)
@@ -246,6 +186,11 @@ class Embedded:
 
     async def abort(self, stages: Sequence[str]) -> Aborted:
         return await self._submit(Abort(tuple(stages)), Aborted)
+
+    # ---- the whole of it
+
+    def backup(self, *, gzip_level: int) -> BackupStream:
+        return BackupStream(self._open_host(), gzip_level)
 
     # ---- from requests to commands
 

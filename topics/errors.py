@@ -16,12 +16,15 @@ TopicsError
 ├── Conflict
 │   ├── TopicExistsIncompatible 409  topic_exists_incompatible
 │   ├── TopicNotEmpty           409  topic_not_empty
+│   ├── NotAQueue               409  not_a_queue
+│   ├── LeaseLost               409  lease_lost
 │   ├── ProducerFenced          409  producer_fenced
 │   └── StageConflict           409  stage_conflict
 ├── PayloadTooLarge             413  payload_too_large
 ├── UnsupportedMediaType        415  unsupported_media_type
 ├── ExpectationFailed           417  expectation_failed
 ├── TopicFull                   422  topic_full
+├── UpgradeRequired             426  upgrade_required
 ├── Throttled                   429  throttled
 ├── HeadersTooLarge             431  headers_too_large
 ├── Internal                    500  internal
@@ -31,7 +34,10 @@ TopicsError
     ├── ShuttingDown            503  shutting_down
     ├── LogStopped              503  log_stopped
     ├── Deposed                 503  deposed
-    └── DirectoryLocked         503  directory_locked
+    ├── BackupInterrupted       503  backup_interrupted
+    ├── DirectoryLocked         503  directory_locked
+    ├── ConnectionFailed        503  connection_failed
+    └── TimedOut                504  timed_out
 """
 
 from __future__ import annotations
@@ -50,6 +56,8 @@ class TopicsError(Exception):
         super().__init__(message)
         self.message = message
         self.detail: dict[str, Any] = detail
+        self.request_id: str | None = None
+        """What the server's log has it under, when a server said it."""
 
 
 class InvalidRequest(TopicsError):
@@ -138,6 +146,18 @@ class TopicNotEmpty(Conflict):
     code = "topic_not_empty"
 
 
+class NotAQueue(Conflict):
+    """A queue's verb was used on a topic of another type."""
+
+    code = "not_a_queue"
+
+
+class LeaseLost(Conflict):
+    """Jobs that were to be completed with results are not this worker's; `detail` names them. Nothing was changed."""
+
+    code = "lease_lost"
+
+
 class ProducerFenced(Conflict):
     """A newer epoch of the same producer has already written."""
 
@@ -173,6 +193,14 @@ class TopicFull(TopicsError):
     code = "topic_full"
     http_status = 422
     grpc_code = "RESOURCE_EXHAUSTED"
+
+
+class UpgradeRequired(TopicsError):
+    """Another protocol is spoken here than HTTP."""
+
+    code = "upgrade_required"
+    http_status = 426
+    grpc_code = "UNIMPLEMENTED"
 
 
 class Throttled(TopicsError):
@@ -227,6 +255,27 @@ class Deposed(Unavailable):
     grpc_code = "ABORTED"
 
 
+class BackupInterrupted(Unavailable):
+    """A backup had to let go of the files it was copying; `detail.reason` says for what. Begin it again."""
+
+    code = "backup_interrupted"
+    grpc_code = "ABORTED"
+
+
 class DirectoryLocked(Unavailable):
     code = "directory_locked"
     grpc_code = "FAILED_PRECONDITION"
+
+
+class ConnectionFailed(Unavailable):
+    """The server cannot be reached, or was lost before its answer; `detail.sent`: it may have been carried out."""
+
+    code = "connection_failed"
+
+
+class TimedOut(Unavailable):
+    """No answer in time; `detail.sent`: the request had gone out, and may have been carried out."""
+
+    code = "timed_out"
+    http_status = 504
+    grpc_code = "DEADLINE_EXCEEDED"

@@ -99,6 +99,9 @@ PACKED_TEXT_BYTES_MAX: Final = 4 * MIB
 PACKS_MAX: Final = 16
 """So many small segments are let be before they are merged."""
 
+BACKUP_FLAGS_MAX: Final = 16 * MIB
+"""Deletions that a running backup undoes in its copies, eight bytes each; one that would need more is ended."""
+
 PARTITIONS_MAX: Final = 1024
 PARTITION_CACHE_KEYS_MAX: Final = 16_384
 """Remembered answers to "which partition is this key in"."""
@@ -108,9 +111,35 @@ PARTITION_CACHE_KEYS_MAX: Final = 16_384
 WAIT_MS_MAX: Final = 30 * SECOND_MS
 """The longest a read waits for something to tell; a longer wait is clamped to it."""
 
+LIMIT_DEFAULT: Final = 256
+"""Records in one page or batch, unless the reader says otherwise."""
+BYTE_BUDGET_DEFAULT: Final = 1 * MIB
+BYTE_BUDGET_MAX: Final = 8 * MIB
+"""Payload bytes in one page or batch, beyond its first record; a larger budget is clamped to it."""
+
 PAGE_SIZE_DEFAULT: Final = 100
 PAGE_SIZE_MAX: Final = 1000
 """Entries in one page of a list; a larger page is clamped to it."""
+
+# Watching
+
+BATCH_BYTES_DEFAULT: Final = 256 * KIB
+"""Payload bytes in one batch for a watcher that does not say."""
+HEARTBEAT_MS_DEFAULT: Final = 15 * SECOND_MS
+HEARTBEAT_MS_MIN: Final = 1 * SECOND_MS
+HEARTBEAT_MS_MAX: Final = 60 * SECOND_MS
+WS_REQUEST_ID_CHARS_MAX: Final = 256
+WS_PUBLISHES_MAX: Final = 64
+"""Publishes of one WebSocket that are under way at once; no more are read before some are answered."""
+WS_PING_MS: Final = 20 * SECOND_MS
+"""How often a WebSocket's client is asked whether it is there; who says nothing until the next time is dropped."""
+STREAM_TOKEN_MS_MIN: Final = 1 * SECOND_MS
+STREAM_TOKEN_MS_DEFAULT: Final = 600 * SECOND_MS
+STREAM_TOKEN_MS_MAX: Final = 1 * DAY_MS
+STREAM_TOKEN_TOPICS_MAX: Final = 16
+"""Names in one stream token, which has to fit into an address."""
+MATCHED_TOPICS_MAX: Final = 10_000
+"""Logs that one watcher follows, those that its wildcards found included."""
 
 # Config
 
@@ -121,6 +150,25 @@ LEASE_MS_MAX: Final = 1 * DAY_MS
 LEASE_MS_DEFAULT: Final = 30 * SECOND_MS
 CLAIM_JITTER_MS_MAX: Final = 5 * SECOND_MS
 IDEMPOTENCY_WINDOW_MS_DEFAULT: Final = 120 * SECOND_MS
+
+# Queues
+
+CLAIM_MAX_DEFAULT: Final = 1000
+CLAIM_MAX_MAX: Final = 100_000
+"""Jobs in one claim, ack, nack or extend."""
+CLAIMERS_MAX: Final = 65_536
+"""Workers that wait for jobs at one time."""
+NACK_DELAY_MS_MAX: Final = 1 * DAY_MS
+CLAIM_WAIT_MS_MAX: Final = 30 * SECOND_MS
+"""The longest a claim waits for a job; a longer wait is clamped to it."""
+DEAD_LETTERS_PER_PASS_MAX: Final = 256
+"""Jobs that one pass over the claimers moves to the dead-letter topic; the next one goes on."""
+DEAD_LETTER_RETRY_MS: Final = 1 * SECOND_MS
+"""How long a job rests that its dead-letter topic does not take."""
+RESULT_PARTS_MAX: Final = 64
+"""Topics that the results of completed jobs may go to in one commit."""
+REDRIVE_SCANNED_MAX: Final = 4096
+"""Dead letters that one step of a redrive looks at."""
 
 # Deduplication
 
@@ -165,6 +213,8 @@ assert (
     < FRAME_BODY_BYTES_MAX
 ), "the largest block fits one frame"
 
+assert BATCH_BYTES_DEFAULT <= BYTE_BUDGET_DEFAULT <= BYTE_BUDGET_MAX
+assert HEARTBEAT_MS_MIN < HEARTBEAT_MS_DEFAULT < HEARTBEAT_MS_MAX
 assert CEILING_RESERVE_MIN < CEILING_RESERVE_MAX
 assert STAGES_PER_BATCH_MAX <= STAGES_MAX
 assert PRIORITY_MIN < 0 < PRIORITY_MAX
@@ -173,3 +223,5 @@ assert IDEMPOTENCY_WINDOW_MS_DEFAULT <= PRODUCER_WINDOW_MS
 assert PRODUCER_WINDOW_MS % PRODUCER_RUN_SPAN_MS == 0
 assert DEDUPE_KEYS_MAX <= DEDUPE_RUNS_MAX
 assert DEDUPE_EXPIRED_PER_WRITE_MAX >= 2, "fewer would let dead entries pile up"
+assert CLAIM_MAX_DEFAULT <= CLAIM_MAX_MAX
+assert CLAIM_WAIT_MS_MAX <= WAIT_MS_MAX

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64decode
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
@@ -74,7 +75,10 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Record(
     msgspec.Struct, frozen=True, omit_defaults=True, rename={"seq": "$seq", "ts": "$ts", "node": "$node", "tag": "$tag"}
 ):
-    """One immutable event. `data` is the JSON value; a number too large for a float or an int is a `Decimal`."""
+    """One immutable event. `data` is the JSON value, or bytes when bytes were written; see `meta` for their type.
+
+    A number too large for a float or an int is a `Decimal`.
+    """
 
     seq: int
     ts: int
@@ -153,7 +157,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a write. When `deduped`, the seqs are those of the first time and nothing was appended."""
 
     topic: str
-    partition: int
+    partition: int = 0
     first_seq: int
     last_seq: int
     head_seq: int
@@ -173,7 +177,7 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a delete of records. `erased`: their bytes are gone from disk, too."""
 
     topic: str
-    partition: int
+    partition: int = 0
     deleted: int
     earliest_seq: int
     head_seq: int
@@ -203,12 +207,27 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[str, ...]
 
 
+class QueueState(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of one partition of a queue as they are now."""
+
+    ready: int
+    """Jobs that can be claimed."""
+    in_flight: int
+    """Jobs somebody has."""
+    dead_lettered: int
+    """Jobs that went to the dead-letter topic, ever."""
+    delayed: int
+    """Jobs whose time has not come: written or given back with a delay."""
+    dead_letter_error: str | None = None
+    """Why the dead-letter topic does not take what it should; None while it does. Such jobs stay and are tried again."""
+
+
 class TopicState(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition of a topic as it is now; `evict_floor` and `epoch` are not on the wire."""
+    """One partition of a topic as it is now. What was lost by cap, TTL or a crash lies below `evict_floor`."""
 
     topic: str
-    partition: int
-    partitions: int
+    partition: int = 0
+    partitions: int = 1
     epoch: int
     head_seq: int
     earliest_seq: int
@@ -221,6 +240,8 @@ class TopicState(msgspec.Struct, frozen=True, kw_only=True):
     last_read_ts: int | None = None
     stopped: str | None = None
     """Why this partition takes no writes any more; None while it does."""
+    queue: QueueState | None = None
+    """Of a queue only."""
 
     @property
     def type(self) -> TopicType:
@@ -229,6 +250,80 @@ class TopicState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def next_seq(self) -> int:
         return self.head_seq + 1
+
+
+class ClaimedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a claim: jobs, ascending by seq, each as wire-ready text with its lease."""
+
+    topic: str
+    partition: int
+    node: str
+    jobs: list[bytes]
+    seqs: list[int]
+    ready: int
+
+    @property
+    def count(self) -> int:
+        return len(self.jobs)
+
+
+class AckedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to an ack: `skipped` were not this worker's to complete."""
+
+    topic: str
+    partition: int
+    acked: int
+    skipped: list[int]
+    ready: int
+    in_flight: int
+
+
+class NackedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to giving jobs back."""
+
+    topic: str
+    partition: int
+    nacked: int
+    skipped: list[int]
+    ready: int
+    in_flight: int
+
+
+class ExtendedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to extending leases: the new deadline of each that was."""
+
+    topic: str
+    partition: int
+    extended: int
+    skipped: list[int]
+    deadlines: dict[int, int]
+
+
+class CompletedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to completing jobs with results: where the results went."""
+
+    topic: str
+    partition: int
+    acked: int
+    ready: int
+    in_flight: int
+    written: tuple[Written, ...] = ()
+
+
+class Redriven(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one step of a redrive; the next one goes on behind `next_from_seq` until `done`."""
+
+    topic: str
+    partition: int
+    moved: int
+    """Dead letters that went back, or would have in a dry run."""
+    skipped: int
+    """Dead letters that matched and could not go: somebody has them, or nobody says where they came from."""
+    scanned: int
+    next_from_seq: int
+    head_seq: int
+    done: bool
+    dry_run: bool = False
 
 
 class StageState(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,18 +356,36 @@ _INT_DIGITS_MAX = 4000
 """Python converts longer texts to an int only when told to; the time it takes grows with the square."""
 
 
+ENCODING = "$encoding"
+BASE64 = "base64"
+CONTENT_TYPE = "content-type"
+"""Keys and a value of `meta` that say what data stands for: bytes are kept as base64 text."""
+
+
 def parse_records(body: bytes) -> list[Record]:
     """The records of a page's body."""
     array = b"[%b]" % body
     try:
-        return _records.decode(array)
+        records = _records.decode(array)
     except msgspec.DecodeError:
         # JSON has numbers of any size, msgspec has not, and the log keeps what it was given.
-        stored = _stored_records.decode(array)
-    return [
-        Record(record.seq, record.ts, _parse_data(bytes(record.data)), record.node, record.tag, record.meta)
-        for record in stored
-    ]
+        records = [
+            Record(record.seq, record.ts, _parse_data(bytes(record.data)), record.node, record.tag, record.meta)
+            for record in _stored_records.decode(array)
+        ]
+    if b'"$encoding"' in body:
+        return [_with_bytes(record) for record in records]
+    return records
+
+
+def _with_bytes(record: Record) -> Record:
+    """A record whose data says that it is bytes, with the bytes; what is no base64 stays the text it is."""
+    if record.meta is None or record.meta.get(ENCODING) != BASE64 or not isinstance(record.data, str):
+        return record
+    try:
+        return msgspec.structs.replace(record, data=b64decode(record.data, validate=True))
+    except ValueError:
+        return record
 
 
 def _parse_data(text: bytes) -> Any:

@@ -25,6 +25,8 @@ from topics.limits import DAY_MS, GIB, HOUR_MS, KIB, MIB, SECOND_MS
 from topics.secret import HIDDEN, Secret
 
 PREFIX = "TOPICS_"
+CLIENT_VARIABLES = frozenset({"TOPICS_URL", "TOPICS_API_KEY"})
+"""Where a client connects, and as whom: no settings of an engine."""
 LOG_FORMATS = ("auto", "json", "pretty")
 
 Value = str | int | Secret | None
@@ -93,6 +95,40 @@ class Settings:
     max_inflight_per_key: Annotated[
         int, About(Unit.COUNT, "Requests that one key may have under way at a time; 0 is no cap.")
     ] = 1000
+    max_sse_connections: Annotated[
+        int, About(Unit.COUNT, "Event streams and WebSockets open at a time; 0 is no cap.")
+    ] = 10_000
+    max_sse_connections_per_key: Annotated[
+        int, About(Unit.COUNT, "Event streams and WebSockets that one key may have open at a time; 0 is no cap.")
+    ] = 1000
+    max_watch_sessions: Annotated[int, About(Unit.COUNT, "Watch sessions at a time; 0 is no cap.")] = 10_000
+    max_watch_topics: Annotated[
+        int, About(Unit.COUNT, "Topics that one watch may name; a wildcard counts as one.", 1, 10_000)
+    ] = 256
+    watch_session_ttl_ms: Annotated[
+        int, About(Unit.MS, "Time without a stream after which a watch session ends.", 1, DAY_MS)
+    ] = 5 * MINUTE_MS
+    watch_buffer_bytes: Annotated[
+        int,
+        About(Unit.BYTES, "Bytes that may wait for a watcher to read them before it is given no more.", KIB, GIB),
+    ] = 256 * KIB
+    buffer_grace_ms: Annotated[
+        int,
+        About(Unit.MS, "Time a watcher may read nothing before what it loses meanwhile is told as `from_seq_too_old`."),
+    ] = 5 * SECOND_MS
+    slow_consumer_timeout_ms: Annotated[
+        int, About(Unit.MS, "Time a watcher may read nothing before it is disconnected.", 1, HOUR_MS)
+    ] = 30 * SECOND_MS
+    stream_token_secret: Annotated[
+        Secret | None,
+        About(
+            Unit.SECRET,
+            "Signs stream tokens, at least 16 characters; without one they are good until the server stops.",
+        ),
+    ] = None
+    ws_compression: Annotated[
+        bool, About(Unit.FLAG, "Compress WebSocket messages for clients that offer it; each watcher then costs more.")
+    ] = False
     throttle_lag_ms: Annotated[
         int, About(Unit.MS, "Event-loop lag above which writes are throttled with 429; 0 never throttles.")
     ] = 500
@@ -111,6 +147,16 @@ class Settings:
         str, About(Unit.TEXT, "Log lines as JSON or for people; auto asks the terminal.", choices=LOG_FORMATS)
     ] = "auto"
     access_log: Annotated[bool, About(Unit.FLAG, "One log line for each request.")] = False
+    otel_endpoint: Annotated[
+        str | None,
+        About(
+            Unit.TEXT,
+            "OpenTelemetry collector (OTLP over HTTP) that spans of requests go to, such as `http://localhost:4318`.",
+        ),
+    ] = None
+    otel_service_name: Annotated[
+        str | None, About(Unit.TEXT, "Service that spans belong to; without one `OTEL_SERVICE_NAME`, else `topics`.")
+    ] = None
 
     wal_shards: Annotated[int, About(Unit.COUNT, "Write-ahead logs written side by side.", 1, 64)] = 2
     wal_file_bytes: Annotated[
@@ -135,6 +181,11 @@ class Settings:
         7 * DAY_MS
     )
 
+    backup_held_bytes: Annotated[
+        int,
+        About(Unit.BYTES, "Files that nothing needs any more but a running backup; one that holds more is ended."),
+    ] = 16 * GIB
+
     max_batch_records: Annotated[int, About(Unit.COUNT, "Records in one write.", 1, limits.BATCH_RECORDS_MAX)] = (
         limits.BATCH_RECORDS_DEFAULT
     )
@@ -157,6 +208,9 @@ class Settings:
         int, About(Unit.COUNT, "Records in one read; a larger `limit` is clamped to it.", 1, 100_000)
     ] = 1000
     max_topics: Annotated[int, About(Unit.COUNT, "Topics in this directory; 0 is no cap.")] = 100_000
+    max_claim: Annotated[
+        int, About(Unit.COUNT, "Jobs in one claim, ack, nack or extend of a queue.", 1, limits.CLAIM_MAX_MAX)
+    ] = limits.CLAIM_MAX_DEFAULT
     max_total_bytes: Annotated[int, About(Unit.BYTES, "Retained bytes of all topics together; 0 is no cap.")] = 0
     stage_ttl_ms: Annotated[int, About(Unit.MS, "Time after which an unpublished stage expires.", 1)] = HOUR_MS
     max_staged_bytes: Annotated[int, About(Unit.BYTES, "Bytes of all unpublished stages together.", 1)] = 256 * MIB
@@ -313,7 +367,7 @@ def _unknown(keys: Iterable[str]) -> dict[str, str]:
 
 def strangers(variables: Iterable[str]) -> dict[str, str]:
     """`TOPICS_*` names that are no setting, most likely a slip of the pen, each with a hint."""
-    known = {setting.variable for setting in TABLE}
+    known = {setting.variable for setting in TABLE} | CLIENT_VARIABLES
     strange = [name for name in sorted(variables) if name.startswith(PREFIX) and name not in known]
     return {name: _nearest(name.removeprefix(PREFIX).lower()) for name in strange}
 

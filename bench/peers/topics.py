@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from compileall import compile_dir
 from pathlib import Path
 
+import topics
 from bench.clients.requests import http
 from bench.peers.process import Process, connected, free_port
 from topics.model import Durability
@@ -18,6 +20,8 @@ class Topics:
     def __init__(self, directory: Path) -> None:
         """Start on a directory, which may hold data; ready on return."""
         directory.mkdir(parents=True, exist_ok=True)
+        # An installed package has its bytecode. A source tree writes it when it first runs, unless it is told not to.
+        compile_dir(Path(topics.__file__).parent, quiet=1)
         self.port = free_port()
         command = [sys.executable, "-m", "topics", "serve", "--port", str(self.port), "--data-dir", str(directory)]
         self.process = Process([*command, "--log-level", "warning"], directory.parent / f"{directory.name}.log")

@@ -1,21 +1,28 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from errno import EACCES, ENOSPC, EPERM, EROFS
+from os import environ
 from pathlib import Path
 
 import pytest
 
 import topics
+from tests.server.loggers import loggers_as_before
 from topics.cli import run
 from topics.settings import TABLE
+from topics.storage.fs import RealFs
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def clean_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     for setting in TABLE:
         monkeypatch.delenv(setting.variable, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TOPICS_DATA_DIR", str(tmp_path / "data"))
+    with loggers_as_before():
+        yield
 
 
 def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,10 +46,55 @@ def test_everything_that_is_wrong_is_said_at_once(
     assert "acces_log is not a setting; did you mean TOPICS_ACCESS_LOG?" in said
 
 
+def last_words(said: str) -> str:
+    """What it says of why it does not start: one line behind those of its log."""
+    *log, words = said.splitlines()
+    assert [line for line in log if not line.startswith("{")] == []
+    return words
+
+
 def test_a_port_in_use_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        assert run(["serve", "--port", str(other.getsockname()[1])]) == 2
-    assert "cannot listen on 127.0.0.1 port" in capsys.readouterr().err
+        port = other.getsockname()[1]
+        assert run(["serve", "--port", str(port)]) == 2
+    words = last_words(capsys.readouterr().err)
+    assert words.startswith(f"topics: invalid_setting: cannot listen on 127.0.0.1 port {port}: address already in use;")
+    assert "--port" in words
+
+
+@pytest.mark.parametrize("below", ["a-file", "a-file/data"])
+def test_a_path_that_is_no_directory_ends_with_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, below: str
+) -> None:
+    (tmp_path / "a-file").touch()
+    assert run(["serve", "--port", "0", "--data-dir", str(tmp_path / below)]) == 2
+    words = last_words(capsys.readouterr().err)
+    assert words.startswith(f"topics: invalid_setting: TOPICS_DATA_DIR={tmp_path / below}: ")
+    assert "may write to" in words and "--data-dir" in words
+
+
+@pytest.mark.parametrize("error", [PermissionError(EACCES, "no"), OSError(EROFS, "no"), PermissionError(EPERM, "no")])
+def test_a_directory_that_may_not_be_written_to_ends_with_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    def refuse(fs: RealFs, path: str) -> None:
+        raise type(error)(error.errno, "not allowed", path)
+
+    # Whoever runs the tests may be allowed everything, so the system's answer is given for it.
+    monkeypatch.setattr(RealFs, "make_dir", refuse)
+    assert run(["serve", "--port", "0"]) == 2
+    words = last_words(capsys.readouterr().err)
+    assert f"TOPICS_DATA_DIR={tmp_path / 'data'}: not allowed ({tmp_path / 'data'})" in words
+
+
+def test_a_disk_that_is_full_ends_with_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(fs: RealFs, path: str) -> None:
+        raise OSError(ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr(RealFs, "make_dir", refuse)
+    assert run(["serve", "--port", "0"]) == 1
+    words = last_words(capsys.readouterr().err)
+    assert words.startswith("topics: io_error: the disk refuses: ") and "No space left on device" in words
 
 
 def test_the_world_without_keys_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,4 +115,20 @@ def test_a_malformed_key_ends_with_2_and_is_not_shown(
 def test_a_locked_directory_ends_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with topics.sync.open(tmp_path / "data"):
         assert run(["serve", "--port", "0"]) == 2
-    assert "directory_locked" in capsys.readouterr().err
+    words = last_words(capsys.readouterr().err)
+    assert words.startswith("topics: directory_locked: ")
+    assert "stop it first, or use another directory" in words
+
+
+def test_keys_leave_the_environment_when_the_server_has_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOPICS_API_KEYS", "hunter2")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert run(["serve", "--port", str(other.getsockname()[1])]) == 2
+    assert "TOPICS_API_KEYS" not in environ
+    assert "TOPICS_DATA_DIR" in environ, "what is no secret stays"
+
+
+def test_the_library_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TOPICS_API_KEYS", "hunter2")
+    with topics.sync.open(tmp_path / "data"):
+        assert environ["TOPICS_API_KEYS"] == "hunter2"

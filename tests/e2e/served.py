@@ -7,7 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import environ
 from pathlib import Path
@@ -22,11 +22,18 @@ TIMEOUT_S = 60
 
 
 class Served:
-    def __init__(self, directory: Path, *flags: str, variables: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *flags: str,
+        variables: dict[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        port: int = 0,
+    ) -> None:
         ours = {row.variable for row in TABLE}
         inherited = {name: value for name, value in environ.items() if name not in ours}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "topics", "serve", "--port", "0", "--data-dir", str(directory), *flags],
+            [*prefix, sys.executable, "-m", "topics", "serve", f"--port={port}", f"--data-dir={directory}", *flags],
             cwd=ROOT,
             env=inherited | {"PYTHONWARNINGS": "error", "PYTHONDEVMODE": ""} | (variables or {}),
             stdout=subprocess.PIPE,
@@ -73,9 +80,15 @@ class Served:
 
 
 @contextmanager
-def served(directory: Path, *flags: str, variables: dict[str, str] | None = None) -> Iterator[Served]:
-    """A server that is ready, and gone behind the block."""
-    server = Served(directory, *flags, variables=variables)
+def served(
+    directory: Path,
+    *flags: str,
+    variables: dict[str, str] | None = None,
+    prefix: Sequence[str] = (),
+    port: int = 0,
+) -> Iterator[Served]:
+    """A server that is ready, and gone behind the block. `prefix` goes before its command line."""
+    server = Served(directory, *flags, variables=variables, prefix=prefix, port=port)
     try:
         server.wait_for("ready")
         yield server

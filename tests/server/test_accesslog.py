@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from topics.server.accesslog import with_access_log
+from topics.errors import InvalidRequest
+from topics.server.accesslog import with_access_log, with_refusals_logged
 from topics.server.message import Reply, Request, Response
 from topics.testing import SimClock
 
@@ -32,3 +33,14 @@ def test_each_answer_is_one_line_without_the_query(caplog: pytest.LogCaptureFixt
         "bytes_in": 2,
         "bytes_out": 4,
     }
+
+
+def test_a_refusal_is_a_line_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    clock = SimClock()
+    refuse = with_refusals_logged(lambda request, error: Response(error.http_status, b"no"), clock)
+    request = Request("", "", "", {}, b"", clock.ticks_ns(), "r-1")
+    with caplog.at_level(logging.INFO, "topics"):
+        assert refuse(request, InvalidRequest("no HTTP")) == Response(400, b"no")
+    (record,) = caplog.records
+    said = record.__dict__["fields"]
+    assert (said["request_id"], said["status"], said["path"], said["bytes_out"]) == ("r-1", 400, "", 2)

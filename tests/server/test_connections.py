@@ -2,11 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.server.httprig import Rig, echo, get, post, run, serving
+from topics.limits import KIB
 from topics.server.connections import NEVER_NS, SECOND_NS, Connections
+from topics.server.openfiles import raise_file_limit
 from topics.testing.clock import SimClock
 
 
@@ -77,6 +84,38 @@ def test_draining_waits_for_the_last_and_cuts_off_who_is_late() -> None:
     run(scenario)
 
 
+def test_who_comes_when_all_places_are_taken_is_dropped_and_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    connections = Connections(SimClock(), 10, 2)
+    first, second, third = Held(), Held(), Held()
+    for each in (first, second, third):
+        connections.add(each)
+    assert (first.told, second.told, third.told) == ([], [], ["abort"])
+    connections.remove(third)
+    connections.tick()
+    connections.tick()
+    (record,) = caplog.records
+    assert record.__dict__["fields"] == {"dropped": 1, "connections_max": 2}
+    connections.remove(first)
+    connections.add(fourth := Held())
+    assert fourth.told == []
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_caller_too_many_is_dropped_and_the_others_are_served(loop: str) -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            rig.connections._connections_max = 1
+            kept = await rig.call()
+            kept.send(get())
+            assert (await kept.answer()).status == 200
+            dropped = await rig.call()
+            assert await dropped.ended()
+            kept.send(get())
+            assert (await kept.answer()).status == 200
+
+    run(scenario, loop)
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_a_drain_over_sockets(loop: str) -> None:
     async def scenario() -> None:
@@ -139,33 +178,71 @@ def test_a_drain_cuts_off_what_is_not_answered_in_time() -> None:
     run(scenario)
 
 
+IDLE_BYTES_MAX = 16 * KIB
+"""What an idle connection may cost the process; the kernel's share is not in it."""
+
+
+class Crowd:
+    """Clients in a process of their own, kept in step by lines."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def said(self) -> str:
+        assert self._process.stdout is not None
+        return (await self._process.stdout.readline()).decode().strip()
+
+    def go_on(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+
+
+@asynccontextmanager
+async def crowd(port: int, idle_count: int, active_count: int) -> AsyncIterator[Crowd]:
+    command = (sys.executable, str(Path(__file__).with_name("crowd.py")), *map(str, (port, idle_count, active_count)))
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    try:
+        yield Crowd(process)
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
 async def _hold(rig: Rig, idle_count: int, active_count: int) -> None:
-    for _ in range(0, idle_count, 100):
-        await asyncio.gather(*(rig.call() for _ in range(100)))
-    await rig.until_connections(idle_count)
-    active = await asyncio.gather(*(rig.call() for _ in range(active_count)))
-    rig.answers = None
-    for number, caller in enumerate(active):
-        caller.send(get(f"/{number}"))
-    await rig.until_requests(active_count)
-    assert len(rig.connections) == idle_count + active_count
-    for request, reply in zip(rig.requests, rig.replies, strict=True):
-        reply(echo(request))
-    for number, caller in enumerate(active):
-        assert f'"/{number}"'.encode() in (await caller.answer()).body
-    rig.pass_time(rig.options.idle_timeout_s + 1)
-    await rig.until_connections(0)
+    before_bytes = resident_bytes()
+    async with crowd(rig.port, idle_count, active_count) as clients:
+        assert await clients.said() == "idle"
+        await rig.until_connections(idle_count)
+        idle_bytes = (resident_bytes() - before_bytes) / idle_count
+        assert idle_bytes < IDLE_BYTES_MAX
+        rig.answers = None
+        clients.go_on()
+        assert await clients.said() == "active"
+        await rig.until_requests(active_count)
+        assert len(rig.connections) == idle_count + active_count
+        for request, reply in zip(rig.requests, rig.replies, strict=True):
+            reply(echo(request))
+        assert await clients.said() == "answered"
+        rig.pass_time(rig.options.idle_timeout_s + 1)
+        await rig.until_connections(0)
+        assert await clients.said() == f"gone {idle_count + active_count}"
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs a system that tells its memory in /proc")
 @pytest.mark.parametrize(
     ("idle_count", "active_count"), [(2000, 1000), pytest.param(10_000, 1000, marks=pytest.mark.soak)]
 )
 def test_many_connections_are_held(idle_count: int, active_count: int) -> None:
-    files_max, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 2 * (idle_count + active_count) + 100
-    if hard < needed:
-        pytest.skip(f"needs {needed} open files, the system allows {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(needed, files_max), hard))
+    needed = idle_count + active_count + 100
+    if raise_file_limit() < needed:
+        pytest.skip(f"needs {needed} open files")
 
     async def scenario() -> None:
         async with serving() as rig:

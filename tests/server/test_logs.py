@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from rich.console import Console
 from rich.text import Text
 
-from topics.server.logs import LOGGERS, configure, fields, redact
+from tests.server.loggers import loggers_as_before
+from topics.server.logs import configure, fields, redact
 from topics.settings import Settings
 
 log = logging.getLogger("topics.server.somewhere")
@@ -17,26 +17,27 @@ log = logging.getLogger("topics.server.somewhere")
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Loggers are the process's: each test leaves them as they were."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
-    yield
-    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
-        logger.handlers[:], logger.propagate = handlers, propagate
-        logger.setLevel(level)
+    with loggers_as_before():
+        yield
 
 
-def console(terminal: bool = False) -> Console:
-    return Console(file=io.StringIO(), force_terminal=terminal, width=60, color_system=None)
+class Stream(io.StringIO):
+    """A file, or what a person sees."""
+
+    def __init__(self, terminal: bool = False) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
 
 
-def written(console: Console) -> str:
-    assert isinstance(console.file, io.StringIO)
-    return Text.from_ansi(console.file.getvalue()).plain
+def written(stream: Stream) -> str:
+    return Text.from_ansi(stream.getvalue()).plain
 
 
 def test_a_line_is_one_json_object_with_its_fields() -> None:
-    out = console()
+    out = Stream()
     configure(Settings(), out)
     log.info("ready", extra=fields(topics=3, note="line\nbreak"))
     log.warning("plain")
@@ -54,25 +55,25 @@ def test_a_line_is_one_json_object_with_its_fields() -> None:
 
 
 def test_what_the_event_loop_says_is_a_line_too() -> None:
-    out = console()
+    out = Stream()
     configure(Settings(), out)
     logging.getLogger("asyncio").error("Exception in callback")
     assert json.loads(written(out))["logger"] == "asyncio"
 
 
 def test_a_terminal_gets_lines_for_people_unless_json_is_asked_for() -> None:
-    people, machine = console(terminal=True), console(terminal=True)
+    people, machine = Stream(terminal=True), Stream(terminal=True)
     configure(Settings(), people)
     log.info("ready", extra=fields(topics=3))
     configure(Settings(log_format="json"), machine)
     log.info("ready", extra=fields(topics=3))
     assert "info    ready  topics=3" in written(people)
-    assert written(people).count("ready") == 1, "the second line went to the second console only"
+    assert written(people).count("ready") == 1, "the second line went to the second stream only"
     assert json.loads(written(machine))["topics"] == 3
 
 
 def test_pretty_lines_can_be_asked_for() -> None:
-    out = console()
+    out = Stream()
     configure(Settings(log_format="pretty"), out)
     log.info("ready", extra=fields(text="[red]not markup[/red]", long="x" * 80))
     assert "text=[red]not markup[/red]" in written(out)
@@ -80,7 +81,7 @@ def test_pretty_lines_can_be_asked_for() -> None:
 
 
 def test_what_is_less_important_is_left_out() -> None:
-    out = console()
+    out = Stream()
     configure(Settings(log_level="warning"), out)
     log.info("quiet")
     log.error("loud")
@@ -88,7 +89,7 @@ def test_what_is_less_important_is_left_out() -> None:
 
 
 def test_a_traceback_is_part_of_its_line() -> None:
-    out = console()
+    out = Stream()
     configure(Settings(), out)
     try:
         raise RuntimeError("Authorization: Bearer hunter2")
@@ -101,7 +102,7 @@ def test_a_traceback_is_part_of_its_line() -> None:
 
 @pytest.mark.parametrize("format", ["json", "pretty"])
 def test_credentials_are_struck_out_wherever_they_stand(format: str) -> None:
-    out = console()
+    out = Stream()
     configure(Settings(log_format=format), out)
     url = "/v0/watch/w1?token=hunter2&x=1"
     log.info('Bearer "hunter2,\\hunter2', extra=fields(url=url, headers=[{"a": "bearer  hunter2"}]))
@@ -119,7 +120,7 @@ class Broken(io.StringIO):
 def test_a_line_that_nobody_reads_stops_nobody(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Broken()
     monkeypatch.setattr("sys.stderr", broken)
-    configure(Settings(log_format=format), Console(file=broken))
+    configure(Settings(log_format=format), broken)
     log.info("ready")
 
 

@@ -1,24 +1,20 @@
 """The `topics` command.
 
 One file per command, each a plain typed function that prints and returns an exit code (None is 0). To add one,
-write `topics/cli/<name>.py` with a function of that name and list it in `COMMANDS`; its docstring is its help.
+write `topics/cli/<name>.py` with a function of that name and list it in `SECTIONS`; its docstring is its help. A module
+that has `COMMANDS` instead is a command with commands of its own. Only the command that is run is imported, so that
+none waits for what another one needs.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
+from os import environ
 
-from cyclopts import App
-from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
-
-from topics.cli.fsck import fsck
-from topics.cli.serve import serve
-from topics.cli.settings import settings
-from topics.cli.version import version
-from topics.errors import DirectoryLocked, InvalidSetting, TopicsError
+from cyclopts import App, Group
 
 HELP = """A durable event engine: one log per topic, and several ways to take from it.
 
@@ -27,36 +23,74 @@ directory, and every topic says for itself how durable its records are.
 
 **Start here**
 
-    topics serve                        start on ./data and http://127.0.0.1:4000
-    topics settings                     what can be set, and what is in effect
-    topics fsck                         check ./data, and repair it
-    topics serve --data-dir /srv/topics --port 4000
+    topics serve                           # start on ./data and http://127.0.0.1:4000
+    topics write orders '{"sku": "A1"}'    # append a record, in another terminal
+    topics tail orders -f                  # see what comes
+    topics doctor                          # is this machine fit for it?
 
-`topics COMMAND --help` explains a command, with an example.
+Commands that read and write take `--url`, or `--dir` for a directory that no server has open. Results are tables on a
+terminal and JSON lines in a pipe. `topics COMMAND --help` explains a command, with an example.
 """
 
-COMMANDS: tuple[Callable[..., int | None], ...] = (serve, settings, fsck, version)
+HELP_FLAGS = {"--help", "-h"}
+SECTIONS = {
+    "Records": ("write", "read", "tail", "delete", "topic"),
+    "Server": ("serve", "stat", "doctor", "bench", "settings"),
+    "Directory": ("backup", "restore", "fsck", "inspect"),
+    "This command": ("completion", "help", "version"),
+}
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
-EXIT_FAILED = 1
-EXIT_CANNOT_START = 2
 
-
-def build_app() -> App:
-    app = App(name="topics", help=HELP, help_format="markdown", version_flags=())
-    for command in COMMANDS:
-        app.command(command)
+def build_app(names: Sequence[str] = COMMANDS) -> App:
+    """The command line; with fewer names, as much of it as they need."""
+    app = App(name="topics", help=HELP, help_format="markdown", version_flags=(), suppress_keyboard_interrupt=False)
+    # What an import makes is no garbage, and looking for some among it is a tenth of a start.
+    gc.disable()
+    try:
+        for number, (title, members) in enumerate(SECTIONS.items()):
+            section = Group(title, sort_key=number)
+            for name in members:
+                if name in names:
+                    _add(app, name, section)
+    finally:
+        gc.enable()
     return app
+
+
+def _add(app: App, name: str, section: Group) -> None:
+    module = import_module(f"topics.cli.{name}")
+    commands = getattr(module, "COMMANDS", None)
+    if commands is None:
+        app.command(getattr(module, name), group=section)
+        return
+    inner = App(name=name, help=module.SUMMARY, group=section, version_flags=())
+    for command in commands:
+        inner.command(command)
+    app.command(inner)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code. What goes wrong is said on stderr."""
+    named = [name for name in arguments[:1] if name in COMMANDS]
     try:
-        code = build_app()(list(arguments), result_action="return_value")
-    except TopicsError as error:
-        Console(stderr=True).print(Panel(Text(error.message), title=error.code, border_style="red"))
-        return EXIT_CANNOT_START if isinstance(error, InvalidSetting | DirectoryLocked) else EXIT_FAILED
+        app = build_app(named or COMMANDS)
+        if not arguments or HELP_FLAGS & set(arguments):
+            # Help is printed by the library, and a pipe that closes is for us to judge.
+            from topics.cli.screen import PipeConsole
+
+            app.console = PipeConsole()
+        code = app(list(arguments), result_action="return_value", exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        # Loading what writes in colours takes time that a start without errors need not.
+        from topics.cli.complaint import ending
+
+        return ending(error)
     return code if isinstance(code, int) else 0
 
 
 def main() -> None:
+    # NumPy would start a thread for each core to do linear algebra, of which there is none here.
+    environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(run(sys.argv[1:]))

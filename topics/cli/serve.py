@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import MutableMapping
 from os import environ
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
 
-from topics.cli.configfile import read_config
+from topics.cli.eventloop import loop_factory
 from topics.clock import SystemClock
 from topics.errors import Damaged
 from topics.server.app import Server
-from topics.server.banner import show_banner
 from topics.server.logs import configure
+from topics.server.openfiles import raise_file_limit
 from topics.settings import TABLE, Setting, Settings, Unit, load, show
 
 EXIT_FAILED = 1
@@ -37,34 +35,35 @@ def serve(*, config: str | None = None, **flags: str | bool | None) -> int:
     before the file. Ends with 0 after SIGTERM or Ctrl-C, 1 when the data is damaged and 2 when it cannot start. For
     example:
 
-        topics serve --port 4000 --data-dir /srv/topics --config topics.toml
+        topics serve --port 4000 --data-dir ./elsewhere
     """
     given = {key: value for key, value in flags.items() if value is not None}
-    settings = load(environ, given, {} if config is None else read_config(config))
-    errors = Console(stderr=True)
-    configure(settings, errors)
+    settings = load(environ, given, {} if config is None else _document(config))
+    forget_secrets(environ)
+    configure(settings, sys.stderr)
+    raise_file_limit()
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(settings, errors))
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(settings))
     except Damaged as damage:
         hint = f"`topics fsck {settings.data_dir}` says what is left, `--repair` keeps everything readable"
-        message = damage.message if "topics fsck" in damage.message else f"{damage.message}\n{hint}"
-        errors.print(Panel(Text(message), title=damage.code, border_style="red"))
+        _complain(damage.message if "topics fsck" in damage.message else f"{damage.message}; {hint}", damage.code)
         return EXIT_FAILED
     except OSError as error:
-        errors.print(Panel(Text(str(error)), title="the disk refuses", border_style="red"))
+        hint = f"see to the disk of {settings.data_dir} and start again; what was acked is kept"
+        _complain(f"the disk refuses: {error}; {hint}", "io_error")
         return EXIT_FAILED
     return 0
 
 
-async def _serve(settings: Settings, console: Console) -> None:
+async def _serve(settings: Settings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, _begin_stop, loop, stop)
     async with Server(settings, SystemClock()) as server:
-        if await server.ready_before(stop) and console.is_terminal:
-            show_banner(console, settings, server.url, key_count=server.key_count, topic_count=server.topic_count)
+        if await server.ready_before(stop) and sys.stderr.isatty():
+            _show_banner(settings, server)
         await stop.wait()
     # A recovery that failed behind the signal's back is a failure all the same.
     await server.ready()
@@ -77,13 +76,39 @@ def _begin_stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     stop.set()
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it runs; the loop of the standard library serves the same, more slowly."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
+def forget_secrets(variables: MutableMapping[str, str]) -> None:
+    """Take secrets out of the environment once they are read: no child and no dump of the environment has them."""
+    for setting in TABLE:
+        if setting.about.unit is Unit.SECRET:
+            variables.pop(setting.variable, None)
+
+
+# A server starts in a third of a second, most of which is importing. What it needs only for a file, a terminal or a
+# failure is imported here, when there is one.
+
+
+def _document(path: str) -> dict[str, object]:
+    from topics.cli.configfile import read_config
+
+    return dict(read_config(path))
+
+
+def _show_banner(settings: Settings, server: Server) -> None:
+    from rich.console import Console
+
+    from topics.server.banner import show_banner
+
+    console = Console(stderr=True)
+    show_banner(console, settings, server.url, key_count=server.key_count, topic_count=server.topic_count)
+
+
+def _complain(message: str, code: str) -> None:
+    from topics.cli.complaint import say
+
+    say(message, code)
+
+
+# ---- its flags
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:

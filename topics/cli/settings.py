@@ -5,11 +5,13 @@ from __future__ import annotations
 from os import environ
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
-from rich.console import Console
 from rich.table import Table
 
 from topics.cli.configfile import read_config
+from topics.cli.screen import JsonFlag, Screen
+from topics.secret import Secret
 from topics.settings import TABLE, Setting, Settings, Unit, load, show, strangers
 
 _INTRODUCTION = """\
@@ -34,22 +36,38 @@ def settings(
     *,
     config: Annotated[str | None, Parameter(help="A TOML file with settings, as for `topics serve`.")] = None,
     markdown: Annotated[
-        bool, Parameter(negative="", help="Print the defaults as Markdown (docs/SETTINGS.md).")
+        bool, Parameter(negative="", show_default=False, help="Print the defaults as Markdown (docs/SETTINGS.md).")
     ] = False,
+    json: JsonFlag = None,
 ) -> None:
     """Show every setting, its value in effect and what it means.
 
     What differs from its default stands out. For example:
 
-        TOPICS_HOT_BYTES=1GiB topics settings --config topics.toml
+        TOPICS_HOT_BYTES=1GiB topics settings
     """
+    screen = Screen(json)
     if markdown:
-        Console(soft_wrap=True, highlight=False, markup=False).print(as_markdown(), end="")
+        screen.lines([as_markdown().encode().removesuffix(b"\n")])
         return
-    console = Console()
-    console.print(as_table(load(environ, document=None if config is None else read_config(config))))
+    values = load(environ, document=None if config is None else read_config(config))
+    if screen.as_json:
+        screen.lines(msgspec.json.encode(_fields(values, setting)) for setting in TABLE)
+    else:
+        screen.out.print(as_table(values))
     for name, hint in strangers(environ).items():
-        console.print(f"[yellow]{name} is set but is no setting[/yellow]; {hint}", highlight=False)
+        screen.note(f"{name} is set but is no setting; {hint}", "yellow")
+
+
+def _fields(values: Settings, setting: Setting) -> dict[str, object]:
+    value = getattr(values, setting.key)
+    return {
+        "variable": setting.variable,
+        "value": str(value) if isinstance(value, Secret) else value,
+        "default": setting.default,
+        "unit": setting.about.unit.value,
+        "about": setting.about.doc,
+    }
 
 
 def as_table(values: Settings) -> Table:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import platform
-from importlib import metadata
 
-from rich.console import Console
+from rich.text import Text
+
+from topics import __version__
+from topics.cli.screen import JsonFlag, Screen
 
 
-def version() -> None:
-    """Print the version of topics and of the Python it runs on, for example for a bug report."""
-    console = Console(highlight=False)
-    console.print(f"topics {metadata.version('topics')} (Python {platform.python_version()})")
+def version(*, json: JsonFlag = False) -> None:
+    """Print the version of topics and of the Python it runs on.
+
+    For a bug report, for example:
+
+        topics version
+    """
+    python = platform.python_version()
+    fields = {"topics": __version__, "python": python, "system": platform.platform()}
+    Screen(json).show(fields, lambda: Text(f"topics {__version__} (Python {python})"))

@@ -14,14 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from errno import EACCES, EEXIST, ENOENT, ENOTDIR, EPERM, EROFS
+from functools import partial
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from topics.clock import Clock
-from topics.embedded import opener, record_limits
 from topics.engine.host import Host, Opener
+from topics.engine.opening import opener, record_limits
 from topics.engine.recovery import Progress
 from topics.errors import InvalidSetting
-from topics.server.accesslog import with_access_log
+from topics.server.accesslog import with_access_log, with_refusals_logged
+from topics.server.answers import failure
 from topics.server.auth import check_bind
 from topics.server.connections import Connections
 from topics.server.context import Context
@@ -29,15 +33,21 @@ from topics.server.cors import Cors
 from topics.server.dispatch import Dispatcher
 from topics.server.http import HttpProtocol
 from topics.server.httpoptions import HttpOptions
+from topics.server.listener import stop_listening
 from topics.server.logs import fields
-from topics.server.message import Dispatch
+from topics.server.message import Dispatch, Refuse
+from topics.server.openfiles import connections_max, reserved_files
 from topics.server.table import ROUTES, Table
+from topics.server.tracing import spans_for
 from topics.settings import Settings
+
+if TYPE_CHECKING:
+    from topics.server.spans import Spans
 
 LISTEN_BACKLOG = 1024
 """Connections that the system holds while the loop is busy."""
 
-UNUSABLE = (PermissionError, NotADirectoryError, FileExistsError, FileNotFoundError)
+UNUSABLE = frozenset({EACCES, EPERM, EROFS, ENOTDIR, EEXIST, ENOENT})
 """What the system says of a path that is no directory for us."""
 
 
@@ -57,8 +67,11 @@ class Server:
         self._context = Context(settings, record_limits(settings), clock, clock.now_ms())
         self.key_count = len(self._context.authenticator)
         self._options = _http_options(settings)
-        self._connections = Connections(clock, self._options.idle_timeout_s)
-        self._dispatch = _dispatch(self._context)
+        self._connections = Connections(clock, self._options.idle_timeout_s, connections_max())
+        self._spans = spans_for(settings)
+        table = Table(ROUTES)
+        self._dispatch = _dispatch(self._context, table, self._spans)
+        self._refuse = _refuse(self._context, table, self._spans)
         self.url = ""
         """Where the server listens, once it does; with port 0, the port that the system chose."""
         self._listener: asyncio.Server | None = None
@@ -82,6 +95,8 @@ class Server:
 
     async def start(self) -> None:
         """Listen, and begin to recover. Raises `InvalidSetting` when the address cannot be had."""
+        if self._spans is not None:
+            self._spans.start()
         self._listener = await self._listen()
         host, port = self._listener.sockets[0].getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -97,17 +112,19 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(
-                lambda: HttpProtocol(self._dispatch, self._options, self._connections),
+                lambda: HttpProtocol(self._dispatch, self._refuse, self._options, self._connections),
                 settings.host,
                 settings.port,
-                backlog=LISTEN_BACKLOG,
+                # All that wait may come in one turn of the loop, before the first of them can be dropped again.
+                backlog=min(LISTEN_BACKLOG, reserved_files() // 2),
             )
         except OSError as error:
-            # The system's own words for a name that leads nowhere, a port that is taken or one that needs privileges.
-            reason = error.strerror or str(error)
+            # The system's own words for a name that leads nowhere, a port that is taken or one that needs privileges,
+            # without the loop's about what it was doing.
+            reason = (error.strerror or str(error)).rpartition(": ")[2]
             raise InvalidSetting(
-                f"cannot listen on {settings.host} port {settings.port}: {reason}. Expected an address of this machine "
-                "(--host, TOPICS_HOST) and a port that is free (--port, TOPICS_PORT)",
+                f"cannot listen on {settings.host} port {settings.port}: {reason}; expected an address of this machine "
+                "(--host, TOPICS_HOST) and a port that nobody else has (--port, TOPICS_PORT)",
                 settings=["TOPICS_HOST", "TOPICS_PORT"],
             ) from error
 
@@ -116,9 +133,12 @@ class Server:
         began_ns = self._clock.ticks_ns()
         try:
             host = await Host.open(self._make_opener(self._settings, self._progress))
-        except UNUSABLE as error:
+        except OSError as error:
+            if error.errno not in UNUSABLE:
+                raise
             raise InvalidSetting(
-                f"TOPICS_DATA_DIR={self._settings.data_dir}: {error}; expected a directory that this user may write to",
+                f"TOPICS_DATA_DIR={self._settings.data_dir}: {error.strerror} ({error.filename}); expected a directory "
+                "that this user may write to: give it to this user, or name another one (--data-dir)",
                 settings=["TOPICS_DATA_DIR"],
             ) from error
         context.recovery_progress = 1.0
@@ -168,7 +188,7 @@ class Server:
         listener, self._listener = self._listener, None
         self._context.draining = True
         log.info("draining", extra=fields(drain_ms=self._settings.drain_ms))
-        listener.close()
+        await stop_listening(listener)
         if self._recovery is not None:
             await asyncio.wait({self._recovery})
         host = self._context.host
@@ -181,15 +201,24 @@ class Server:
             self._context.throttle.stop()
             if host is not None:
                 await host.close()
+            if self._spans is not None:
+                await self._spans.close()
         log.info("stopped", extra=fields(cut_off=cut_off))
 
 
 def _http_options(settings: Settings) -> HttpOptions:
-    origins = (settings.cors_origins or "").split(",")
-    cors = Cors(frozenset(origin.strip() for origin in origins if origin.strip()))
-    return HttpOptions(body_bytes_max=settings.max_body_bytes, cors=cors)
+    return HttpOptions(body_bytes_max=settings.max_body_bytes, cors=Cors.of(settings.cors_origins))
 
 
-def _dispatch(context: Context) -> Dispatch:
-    dispatch = Dispatcher(context, Table(ROUTES), context.authenticator, context.quota)
+def _dispatch(context: Context, table: Table, spans: Spans | None) -> Dispatch:
+    dispatch: Dispatch = Dispatcher(context, table, context.authenticator, context.quota)
+    if spans is not None:
+        dispatch = spans.around(dispatch, table)
     return with_access_log(dispatch, context.clock) if context.settings.access_log else dispatch
+
+
+def _refuse(context: Context, table: Table, spans: Spans | None) -> Refuse:
+    refuse: Refuse = partial(failure, context)
+    if spans is not None:
+        refuse = spans.around_refusals(refuse, table)
+    return with_refusals_logged(refuse, context.clock) if context.settings.access_log else refuse

@@ -2,20 +2,26 @@
 
 A connection writes its next deadline into `deadline_ns` and nothing else; once a second all are looked at. So a request
 costs no timer, and a deadline is kept to within a second. Deadlines count from `now_ns`, the time of the last look.
+
+A connection that comes when there are as many as may be is dropped at once: what it would take is not for connections.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from typing import Final, Protocol
 
 from topics.clock import Clock
+from topics.server.logs import fields
 
 SECOND_NS: Final = 1_000_000_000
 TICK_S: Final = 1.0
 NEVER_NS: Final = 2**63
 """A deadline that does not come."""
+
+log = logging.getLogger(__name__)
 
 
 class Connection(Protocol):
@@ -32,8 +38,11 @@ class Connection(Protocol):
 
 
 class Connections:
-    def __init__(self, clock: Clock, idle_timeout_s: float) -> None:
+    def __init__(self, clock: Clock, idle_timeout_s: float, connections_max: int | None = None) -> None:
         self.clock = clock
+        self._connections_max = connections_max
+        self._dropped_count = 0
+        """Since the last look."""
         self.draining = False
         self._idle_timeout_ns = int(idle_timeout_s * SECOND_NS)
         self._open: set[Connection] = set()
@@ -56,10 +65,14 @@ class Connections:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._tell_dropped()
 
     def add(self, connection: Connection) -> str:
         """Takes charge of a connection, and names it."""
         self._open.add(connection)
+        if self._connections_max is not None and len(self._open) > self._connections_max:
+            self._dropped_count += 1
+            connection.abort()
         self._id_count += 1
         return f"{self._id_prefix}-{self._id_count:x}"
 
@@ -73,6 +86,7 @@ class Connections:
         now_ns = self._read_clock()
         for connection in [each for each in self._open if each.deadline_ns <= now_ns]:
             connection.expire()
+        self._tell_dropped()
 
     async def drain(self, timeout_s: float) -> int:
         """End all connections once their requests are answered; returns how many had to be cut off.
@@ -96,6 +110,14 @@ class Connections:
         self._empty = asyncio.get_running_loop().create_future()
         done, _ = await asyncio.wait([self._empty], timeout=timeout_s)
         return bool(done)
+
+    def _tell_dropped(self) -> None:
+        if self._dropped_count:
+            log.warning(
+                "connections were dropped: as many are open as the limit of open files allows",
+                extra=fields(dropped=self._dropped_count, connections_max=self._connections_max),
+            )
+            self._dropped_count = 0
 
     def _read_clock(self) -> int:
         self.now_ns = self.clock.ticks_ns()

@@ -15,17 +15,15 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
+from typing import TextIO
 
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
 from topics.settings import Settings
 
-LOGGERS = ("topics", "asyncio")
-"""Ours, and the one where the event loop says what nobody caught."""
+LOGGERS = ("topics", "asyncio", "opentelemetry")
+"""Ours, the one where the event loop says what nobody caught, and the one where spans are complained about."""
 _CREDENTIAL = re.compile(r"(?i)(\bbearer(?:\s|%20)+)\S+|(\btoken=)[^\s&]+")
-_LEVEL_STYLES = {"debug": "dim", "info": "green", "warning": "yellow", "error": "bold red", "critical": "bold red"}
 
 
 def fields(**values: object) -> dict[str, object]:
@@ -37,10 +35,10 @@ def redact(text: str) -> str:
     return _CREDENTIAL.sub(r"\1\2***", text)
 
 
-def configure(settings: Settings, console: Console) -> None:
-    """Write the lines of this package and of the event loop to a console, and nowhere else."""
-    pretty = settings.log_format == "pretty" or (settings.log_format == "auto" and console.is_terminal)
-    handler = Pretty(console) if pretty else JsonLines(console)
+def configure(settings: Settings, stream: TextIO) -> None:
+    """Write the lines of this package, of the event loop and of the tracing to a stream, and nowhere else."""
+    pretty = settings.log_format == "pretty" or (settings.log_format == "auto" and stream.isatty())
+    handler = _pretty(stream) if pretty else JsonLines(stream)
     for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(settings.log_level.upper())
@@ -50,12 +48,19 @@ def configure(settings: Settings, console: Console) -> None:
         logger.addHandler(handler)
 
 
+def _pretty(stream: TextIO) -> Lines:
+    # A server that nobody watches starts without what draws for people.
+    from topics.server.prettylines import PrettyLines
+
+    return PrettyLines(stream)
+
+
 class Lines(logging.Handler, ABC):
     """Writes what `text` makes of each record."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, stream: TextIO) -> None:
         super().__init__()
-        self.console = console
+        self.stream = stream
 
     @abstractmethod
     def text(self, record: logging.LogRecord) -> str: ...
@@ -63,8 +68,8 @@ class Lines(logging.Handler, ABC):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             # One write a line, so that lines of several threads do not run into each other.
-            self.console.file.write(self.text(record) + "\n")
-            self.console.file.flush()
+            self.stream.write(self.text(record) + "\n")
+            self.stream.flush()
         except OSError:
             self.handleError(record)
 
@@ -74,52 +79,22 @@ class JsonLines(Lines):
 
     def text(self, record: logging.LogRecord) -> str:
         line = {
-            "time": _time(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": time_of(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": redact(record.getMessage()),
-            **_fields(record),
+            **fields_of(record),
         }
         if record.exc_info:
-            line["traceback"] = _traceback(record)
+            line["traceback"] = traceback_of(record)
         return msgspec.json.encode(line).decode()
 
 
-class Drawing(Console):
-    """Makes styled text. Other consoles end the process when they find that nobody reads."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError("nobody reads the log")
-
-
-class Pretty(Lines):
-    """For a person who watches: time of day, level, event, fields."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
-        self._drawing = Drawing(stderr=True, force_terminal=console.is_terminal)
-
-    def text(self, record: logging.LogRecord) -> str:
-        level = record.levelname.lower()
-        line = Text()
-        line.append(_time(record).astimezone().strftime("%H:%M:%S "), style="dim")
-        line.append(f"{level:<8}", style=_LEVEL_STYLES.get(level, ""))
-        line.append(redact(record.getMessage()), style="bold")
-        for name, value in _fields(record).items():
-            line.append(f"  {name}=", style="cyan")
-            line.append(str(value), style="default")
-        if record.exc_info:
-            line.append(f"\n{_traceback(record)}", style="red")
-        with self._drawing.capture() as captured:
-            self._drawing.print(line, soft_wrap=True, end="")
-        return captured.get()
-
-
-def _time(record: logging.LogRecord) -> datetime:
+def time_of(record: logging.LogRecord) -> datetime:
     return datetime.fromtimestamp(record.created, UTC)
 
 
-def _fields(record: logging.LogRecord) -> dict[str, object]:
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
     given = record.__dict__.get("fields")
     return {name: _safe(value) for name, value in given.items()} if isinstance(given, dict) else {}
 
@@ -137,6 +112,6 @@ def _safe(value: object) -> object:
             return redact(str(value))
 
 
-def _traceback(record: logging.LogRecord) -> str:
+def traceback_of(record: logging.LogRecord) -> str:
     assert record.exc_info
     return redact(logging.Formatter().formatException(record.exc_info))
