@@ -14,9 +14,10 @@ import pytest
 from tests.storage.walrig import Heard, Rig, entry, flat
 from topics.clock import SystemClock
 from topics.errors import Deposed, LogStopped, Throttled
-from topics.storage.commitlog import CommitLog, Covered
+from topics.storage.commitlog import CommitLog, Covered, Cut
 from topics.storage.fs import FileSystem, RealFs
 from topics.storage.wal import WalSettings
+from topics.storage.walrecovery import LastStop
 from topics.testing import FakeDisk, FaultFs
 
 SETTINGS = WalSettings(shards=2, file_bytes=4096, queue_bytes_max=100_000)
@@ -35,6 +36,9 @@ class Subject(Protocol):
 
     def wait(self, event: str, shard: int, group: int) -> None:
         """Let the log work until the listener was told."""
+
+    def wait_for(self, answers: list[Cut | Exception], count: int) -> None:
+        """Let the log work until so many cuts are answered."""
 
     def end(self) -> None: ...
 
@@ -59,6 +63,10 @@ class InlineWal:
         while not self.heard.knows(event, shard, group):
             assert self.rig.wal.work(), f"nothing left to do, and {event} of group {group} was not said"
 
+    def wait_for(self, answers: list[Cut | Exception], count: int) -> None:
+        while len(answers) < count:
+            assert self.rig.wal.work(), "nothing left to do, and a cut was not answered"
+
     def end(self) -> None:
         pass
 
@@ -74,6 +82,10 @@ class ThreadedWal(InlineWal):
 
     def wait(self, event: str, shard: int, group: int) -> None:
         while not self.heard.knows(event, shard, group):
+            self.posted.get(timeout=30)()
+
+    def wait_for(self, answers: list[Cut | Exception], count: int) -> None:
+        while len(answers) < count:
             self.posted.get(timeout=30)()
 
     def end(self) -> None:
@@ -188,6 +200,70 @@ def test_trimmed_entries_are_gone_and_the_rest_stays(subject: Subject) -> None:
     log.close()
     kept = [e.position for e in log.read(0, 1)]
     assert 1 < kept[0] <= 151 and kept == list(range(kept[0], 202))
+
+
+def _cut(subject: Subject, answers: list[Cut | Exception]) -> Cut:
+    subject.wait_for(answers, 1)
+    (answer,) = answers
+    assert isinstance(answer, Cut)
+    return answer
+
+
+def _copied(subject: Subject, cut: Cut) -> InlineWal:
+    """A commit log on a disk that holds nothing but what the cut names."""
+    disk = FakeDisk()
+    disk.make_dir("/copy")
+    for part in cut.files:
+        source, target = subject.faults.open(part.path, "read"), disk.open(f"/copy/{part.name}", "create")
+        target.write_at(0, [source.read_at(0, part.length_bytes), part.ending])
+        source.close()
+    return InlineWal(disk, "/copy")
+
+
+def test_a_cut_holds_what_was_appended_before_it_and_nothing_else(subject: Subject) -> None:
+    log = subject.open()
+    for position in range(1, 40):
+        group = log.append(0, [entry(0, position), entry(2, position, bytes(300))], sync=position % 7 == 0)
+    subject.wait("written", 0, group)  # Some of it is in the files already, and they have rotated.
+    log.append(0, [entry(0, 40)], sync=False)
+    log.append(1, [entry(1, 1)], sync=False)
+    answers: list[Cut | Exception] = []
+    log.cut(answers.append)
+    log.append(1, [entry(1, 2)], sync=False)
+    log.append(0, [entry(2, 40)], sync=False)
+    cut = _cut(subject, answers)
+    assert cut.positions == {0: 40, 1: 1, 2: 39}
+    copy = _copied(subject, cut)
+    copy.open()
+    assert sorted((log_id, position) for log_id, position, _ in copy.replayed()) == sorted(
+        [*((0, n) for n in range(1, 41)), *((2, n) for n in range(1, 40)), (1, 1)]
+    )
+    assert copy.rig.recovery.last_stop is LastStop.CLEAN and not copy.rig.recovery.torn
+
+
+def test_a_cut_of_an_idle_log_is_answered_at_once_and_changes_nothing(subject: Subject) -> None:
+    log = subject.open()
+    group = log.append(0, [entry(0, 1)], sync=True)
+    subject.wait("synced", 0, group)
+    answers: list[Cut | Exception] = []
+    log.cut(answers.append)
+    cut = _cut(subject, answers)
+    assert {part.name for part in cut.files} == {"0-0000000001.wal", "1-0000000001.wal"}
+    copy = _copied(subject, cut)
+    copy.open()
+    assert copy.replayed() == [(0, 1, b"log 0 position 1")]
+
+
+def test_a_cut_of_a_failed_shard_is_an_error(subject: Subject) -> None:
+    log = subject.open()
+    subject.faults.fail("write_at", path="*/0-*")
+    log.append(0, [entry(0, 1)], sync=True)
+    answers: list[Cut | Exception] = []
+    log.cut(answers.append)
+    subject.wait_for(answers, 1)
+    log.cut(answers.append)
+    subject.wait_for(answers, 2)
+    assert isinstance(answers[0], OSError | LogStopped) and isinstance(answers[1], LogStopped)
 
 
 @pytest.mark.parametrize("call", ["write_at", "sync"])

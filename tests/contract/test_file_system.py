@@ -335,6 +335,50 @@ class TestNames:
             place.fs.make_dir(place.path(name))
         assert place.read("a") == b"kept"
 
+    def test_rename_dir_takes_everything_along(self, place: Place) -> None:
+        place.fs.make_dir(place.path("d/inner"))
+        place.write("d/a", b"one")
+        place.write("d/inner/b", b"two")
+        place.fs.sync_dir(place.path("d"))
+        place.fs.sync_dir(place.path("d/inner"))
+        place.fs.rename_dir(place.path("d"), place.path("e"))
+        assert (place.read("e/a"), place.read("e/inner/b")) == (b"one", b"two")
+        assert place.fs.list(place.root) == ["e"] and not place.fs.exists(place.path("d/a"))
+
+    def test_rename_dir_replaces_only_an_empty_directory(self, place: Place) -> None:
+        for name in ("d", "empty", "full/inner"):
+            place.fs.make_dir(place.path(name))
+        place.write("file", b"kept")
+        with pytest.raises(OSError) as refusal:
+            place.fs.rename_dir(place.path("d"), place.path("full"))
+        assert refusal.value.errno in (errno.ENOTEMPTY, errno.EEXIST)
+        with pytest.raises(NotADirectoryError):
+            place.fs.rename_dir(place.path("d"), place.path("file"))
+        place.fs.rename_dir(place.path("d"), place.path("empty"))
+        assert place.fs.list(place.root) == ["empty", "file", "full"] and place.read("file") == b"kept"
+
+    def test_rename_dir_is_for_directories_and_stays_beside_them(self, place: Place) -> None:
+        place.fs.make_dir(place.path("d/inner"))
+        with pytest.raises(NotADirectoryError):
+            place.fs.rename_dir(place.write("file"), place.path("x"))
+        with pytest.raises(FileNotFoundError):
+            place.fs.rename_dir(place.path("no"), place.path("x"))
+        with pytest.raises(OSError) as refusal:
+            place.fs.rename_dir(place.path("d/inner"), place.path("x"))
+        assert refusal.value.errno == errno.EXDEV
+        assert place.fs.list(place.root) == ["d", "file"]
+
+    def test_remove_dir_takes_an_empty_directory(self, place: Place) -> None:
+        place.fs.make_dir(place.path("d/inner"))
+        place.write("file")
+        for name, code in (("d", errno.ENOTEMPTY), ("file", errno.ENOTDIR), ("no", errno.ENOENT)):
+            with pytest.raises(OSError) as refusal:
+                place.fs.remove_dir(place.path(name))
+            assert refusal.value.errno == code
+        place.fs.remove_dir(place.path("d/inner"))
+        place.fs.remove_dir(place.path("d"))
+        assert place.fs.list(place.root) == ["file"]
+
     def test_sync_dir_needs_a_directory(self, place: Place) -> None:
         place.fs.sync_dir(place.root)
         with pytest.raises(FileNotFoundError):

@@ -55,6 +55,12 @@ def use_everything(fs: FileSystem) -> Iterator[CallName]:
     fs.exists("/d/b")
     yield "unlink"
     fs.unlink("/d/b")
+    yield "make_dir"
+    fs.make_dir("/d/e")
+    yield "rename_dir"
+    fs.rename_dir("/d/e", "/d/f")
+    yield "remove_dir"
+    fs.remove_dir("/d/f")
     yield "unlock"
     lock.release()
 

@@ -13,7 +13,7 @@ from topics.engine.job import Job, LogCapture, Part, SegmentLimits, blocks_of, s
 from topics.errors import Damaged
 from topics.limits import PACKED_TEXT_BYTES_MAX
 from topics.storage.merge import copy_sections, shred_segment
-from topics.storage.segment import PendingMarks, write_marks
+from topics.storage.segment import PendingMarks, unset_marks, write_marks
 from topics.storage.segmentfile import data_name
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.segmentwriter import write_segment
@@ -39,11 +39,14 @@ def write(store: Store, limits: SegmentLimits, job: Job) -> None:
 
 def clean(store: Store, job: Job) -> None:
     """Remove what nobody needs since the job was installed, and move what has grown old."""
+    pins = store.pins
+    if pins is not None:
+        job.unneeded.update(pins.take_deferred())
     for number in sorted(job.rewritten | job.unneeded):
         try:
             if job.erase:
                 shred_segment(store.fs, store.tiers, number)
-            else:
+            elif pins is None or not pins.defer(number, store.tiers.size_bytes(number)):
                 store.tiers.remove(number)
             job.removed.add(number)
         except OSError as error:
@@ -65,7 +68,10 @@ def _write_marks(store: Store, job: Job) -> None:
         if pending.number not in job.unneeded:
             by_segment.setdefault(pending.number, []).append(pending)
     for number, marks in by_segment.items():
-        write_marks(store.fs, store.tiers.find(data_name(number)), marks)
+        path = store.tiers.find(data_name(number))
+        if store.pins is not None and store.pins.holds(number):
+            store.pins.note_flags(number, unset_marks(store.fs, path, marks))
+        write_marks(store.fs, path, marks)
 
 
 def _write_flushed(store: Store, limits: SegmentLimits, job: Job) -> None:

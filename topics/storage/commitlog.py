@@ -58,6 +58,24 @@ class Covered:
         return ALL_POSITIONS if log_id < self.next_log_id else 0
 
 
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The beginning of a file that never changes there, and what has to stand behind it to make it a whole one."""
+
+    name: str
+    path: str
+    length_bytes: int
+    ending: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """All that was appended up to one moment, as files; and the position of each log's last entry then."""
+
+    files: tuple[FilePart, ...]
+    positions: Mapping[int, int]
+
+
 class Listener(Protocol):
     def written(self, shard: int, group: int) -> None:
         """All groups up to `group` have reached the operating system. Comes before `synced` of the same group."""
@@ -101,6 +119,12 @@ class CommitLog(Protocol):
         """Allow dropping what snapshot `snapshot_no`, durable by now, covers. How much really goes is up to the log.
 
         With `erase` all of it goes, and its bytes are overwritten. `done` is called when that has happened, or cannot.
+        """
+
+    def cut(self, done: Callable[[Cut | Exception], None]) -> None:
+        """Say which files hold all that was appended by now and nothing else; they read as a log stopped cleanly.
+
+        Nothing changes. The files stay as long as nothing is trimmed. `done` gets the error when a shard has failed.
         """
 
     def close(self) -> None:

@@ -22,11 +22,12 @@ from dataclasses import dataclass
 
 from topics.clock import Clock
 from topics.errors import Internal, LogStopped, Throttled, TopicsError
-from topics.storage.commitlog import Entry, Listener
+from topics.storage.commitlog import Entry, FilePart, Listener
 from topics.storage.walshard import ShardFiles, Trim
 
 Post = Callable[[Callable[[], None]], None]
 Done = Callable[[Exception | None], None]
+CutDone = Callable[[Sequence[FilePart] | Exception], None]
 
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
@@ -60,6 +61,8 @@ class Committer:
         self._sync_group = 0
         self._trim: Trim | None = None
         self._trim_done: list[Done] = []
+        self._cuts: list[tuple[int, CutDone]] = []
+        """The last group that each cut takes, and who wants to know."""
         self._error: OSError | TopicsError | None = None
         self._closed = False
         self._written_group = 0
@@ -108,6 +111,15 @@ class Committer:
                 return
         done(self._stopped())
 
+    def cut(self, done: CutDone) -> None:
+        """Tell `done` which files hold the groups up to the last one queued; on the engine's thread."""
+        with self._lock:
+            if self._error is None and not self._closed:
+                self._cuts.append((self._last_group, done))
+                self._wake()
+                return
+        done(self._stopped())
+
     def work(self) -> bool:
         """Run one round; False when there was nothing to do."""
         return self._error is None and not self._closed and self._round(closing=False)
@@ -142,8 +154,9 @@ class Committer:
             last_group, sync_group = self._last_group, self._sync_group
             trim, self._trim = self._trim, None
             trim_done = list(self._trim_done)
+            cuts = list(self._cuts)
             self.metrics.queue_depth = 0
-        if queue and not self._write(queue, since_ns, taken_bytes, last_group):
+        if (queue or cuts) and not self._write(queue, since_ns, taken_bytes, last_group, cuts):
             return True
         due_ns = self.due_ns()
         due = due_ns is not None and (closing or sync_group > self._synced_group or self._clock.ticks_ns() >= due_ns)
@@ -155,12 +168,19 @@ class Committer:
             self._tell_trimmed(trim_done, None)
         if not self._queue:
             self._survives(self.files.settle)
-        return bool(queue or trim or due)
+        return bool(queue or trim or due or cuts)
 
-    def _write(self, queue: Sequence[Sequence[Entry]], since_ns: int, taken_bytes: int, last_group: int) -> bool:
-        if self._unsynced_since_ns is None:
+    def _write(
+        self,
+        queue: Sequence[Sequence[Entry]],
+        since_ns: int,
+        taken_bytes: int,
+        last_group: int,
+        cuts: Sequence[tuple[int, CutDone]],
+    ) -> bool:
+        if queue and self._unsynced_since_ns is None:
             self._unsynced_since_ns = since_ns
-        if not self._survives(lambda: self.files.write(queue)):
+        if not self._survives(lambda: self._write_groups(queue, last_group, cuts)):
             return False
         with self._lock:
             self._queue_bytes -= taken_bytes
@@ -168,6 +188,24 @@ class Committer:
             self._written_group = last_group
         self._report()
         return True
+
+    def _write_groups(
+        self, queue: Sequence[Sequence[Entry]], last_group: int, cuts: Sequence[tuple[int, CutDone]]
+    ) -> None:
+        """Write the groups up to `last_group`; at each cut look where the files end, before a later group is there."""
+        written_group = last_group - len(queue)
+        for group, done in cuts:
+            if group > written_group:
+                self.files.write(queue[: group - written_group])
+                queue, written_group = queue[group - written_group :], group
+            self._tell_cut(done, self.files.parts())
+        if queue:
+            self.files.write(queue)
+
+    def _tell_cut(self, done: CutDone, answer: Sequence[FilePart] | Exception) -> None:
+        with self._lock:
+            self._cuts.pop(0)
+        self._post(lambda: done(answer))
 
     def _sync(self) -> bool:
         if not self._survives(self.files.sync):
@@ -215,6 +253,8 @@ class Committer:
             self.files.abandon()
         self._report()
         self._tell_trimmed(list(self._trim_done), error)
+        for _, done in list(self._cuts):
+            self._tell_cut(done, error)
 
     def _report(self) -> None:
         with self._lock:
@@ -290,7 +330,7 @@ class ThreadCommitter(Committer):
     def _wait(self) -> bool:
         """Sleep until there is work; True when it is time to close."""
         with self._work:
-            while not (self._queue or self._trim or self._closing):
+            while not (self._queue or self._trim or self._cuts or self._closing):
                 due_ns = self.due_ns()
                 timeout_ns = None if due_ns is None else due_ns - self._clock.ticks_ns()
                 if timeout_ns is not None and timeout_ns <= 0:

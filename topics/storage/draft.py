@@ -65,8 +65,11 @@ class Draft:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, Exception):
-            # The error being raised is the one that matters; what cannot be cleaned up now is swept at the next start.
-            with suppress(OSError):
-                self._file.close()
-            with suppress(OSError):
-                self._fs.unlink(self.temp_path)
+            self.discard()
+
+    def discard(self) -> None:
+        """Take it away, as something went wrong: that is what matters, and what cannot be cleaned up is swept later."""
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            self._fs.unlink(self.temp_path)

@@ -99,6 +99,12 @@ class FileSystem(Protocol):
     def make_dir(self, path: str) -> None:
         """Create a directory and its parents; no error when it exists. Names durable on return."""
 
+    def rename_dir(self, source: str, target: str) -> None:
+        """Give a directory another name beside it; what has that name may only be an empty one. Durable on return."""
+
+    def remove_dir(self, path: str) -> None:
+        """Take an empty directory away. Durable on return."""
+
     def sync_dir(self, path: str) -> None: ...
 
     def lock(self, path: str) -> DirectoryLock:
@@ -337,6 +343,18 @@ class RealFs:
             self.sync_dir(os.path.dirname(directory))
         if not os.path.isdir(path):
             raise OSError(errno.ENOTDIR, "a file is where a directory should be", path)
+
+    def rename_dir(self, source: str, target: str) -> None:
+        require_one_directory(source, target)
+        if not os.path.isdir(source):
+            # The system would rename a file as readily.
+            raise failure(errno.ENOTDIR if self.exists(source) else errno.ENOENT, source)
+        os.rename(source, target)
+        self.sync_dir(os.path.dirname(os.path.abspath(target)))
+
+    def remove_dir(self, path: str) -> None:
+        os.rmdir(path)
+        self.sync_dir(os.path.dirname(os.path.abspath(path)))
 
     def sync_dir(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

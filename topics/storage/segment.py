@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topics.core.run import U64
+from topics.core.run import DEAD, U64
 from topics.errors import Damaged
 from topics.storage.draft import Draft
 from topics.storage.fs import FileSystem
@@ -166,12 +166,29 @@ class Segment:
 
 def write_marks(fs: FileSystem, path: str, marks: Sequence[PendingMarks]) -> None:
     """Set flags in place and make them durable; only the bytes of newly deleted records are touched."""
-    offsets = np.sort(np.concatenate([pending.offsets for pending in marks]))
     file = fs.open(path, "write")
     try:
-        breaks = np.nonzero(np.diff(offsets) != 1)[0] + 1
-        for stretch in np.split(offsets, breaks):
+        for stretch in _stretches(marks):
             file.write_at(int(stretch[0]), [DEAD_FLAG * len(stretch)])
         file.sync()
     finally:
         file.close()
+
+
+def unset_marks(fs: FileSystem, path: str, marks: Sequence[PendingMarks]) -> U64:
+    """The offsets of those flags that the file does not have yet; some may be there from a write that failed later."""
+    unset: list[U64] = []
+    file = fs.open(path, "read")
+    try:
+        for stretch in _stretches(marks):
+            flags = np.frombuffer(file.read_at(int(stretch[0]), len(stretch)), np.uint8)
+            unset.append(stretch[flags != DEAD])
+    finally:
+        file.close()
+    return np.concatenate(unset)
+
+
+def _stretches(marks: Sequence[PendingMarks]) -> list[U64]:
+    """All offsets, ascending, cut where one does not follow the other."""
+    offsets = np.sort(np.concatenate([pending.offsets for pending in marks]))
+    return np.split(offsets, np.nonzero(np.diff(offsets) != 1)[0] + 1)

@@ -95,6 +95,8 @@ class SnapshotStore:
     def __init__(self, fs: FileSystem, directory: str, clock: Clock, salt_source: Callable[[], int]) -> None:
         self.number = 0
         """The newest snapshot; 0 when there is none."""
+        self.held: frozenset[str] = frozenset()
+        """Files that a backup is copying: they are not swept."""
         self._fs = fs
         self._directory = directory
         self._clock = clock
@@ -145,7 +147,7 @@ class SnapshotStore:
 
     def sweep(self) -> list[str]:
         """Unlink drafts and files that a newer base replaces; the names removed."""
-        needed = {file.name for file in self._chain()}
+        needed = {*self.chain(), *self.held}
         names = [
             name
             for name in self._fs.list(self._directory)
@@ -156,6 +158,10 @@ class SnapshotStore:
         if names:
             self._fs.sync_dir(self._directory)
         return names
+
+    def chain(self) -> list[str]:
+        """The names of the files that make up the newest snapshot."""
+        return [file.name for file in self._chain()]
 
     # Writing
 

@@ -18,6 +18,7 @@ from topics.clock import Clock
 from topics.errors import Damaged
 from topics.storage.fs import DirectoryLock, FileSystem
 from topics.storage.maps import MapCache
+from topics.storage.pins import Pins
 from topics.storage.segment import Segment
 from topics.storage.segmentfile import data_name
 from topics.storage.segmentrun import SegmentRun
@@ -49,6 +50,8 @@ class Store:
         self.tiers = Tiers(fs, self.segment_dir, cold_dir)
         self.maps = MapCache(fs, hot_bytes)
         self.snapshots = SnapshotStore(fs, f"{directory}/snapshots", clock, salt_source)
+        self.pins: Pins | None = None
+        """What a running backup holds; None while there is none."""
         self.next_segment = 1
         self._segments: dict[int, Segment] = {}
         self._runs_in = Counter[int]()

@@ -46,6 +46,17 @@ class Tiers:
         numbers = (number_of(name) for name in names)
         return sorted({number for number in numbers if number is not None and data_name(number) in names})
 
+    def size_bytes(self, number: int) -> int:
+        """What a segment takes on disk."""
+        found = 0
+        for name in (data_name(number), index_name(number)):
+            for directory in self.directories():
+                if self._fs.exists(f"{directory}/{name}"):
+                    file = self._fs.open(f"{directory}/{name}", "read")
+                    found += file.size()
+                    file.close()
+        return found
+
     def remove(self, number: int) -> None:
         """Take away a segment that nothing needs any more, wherever it is."""
         for directory in self.directories():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from topics.errors import Deposed, LogStopped
 from topics.limits import FRAME_BODY_BYTES_MAX
-from topics.storage.commitlog import Covered, Entry
+from topics.storage.commitlog import Covered, Cut, Entry, FilePart
 from topics.storage.committer import Committer
 from topics.storage.walmetrics import ShardMetrics
 from topics.storage.walscan import FIRST_ENTRY_KIND
@@ -90,6 +90,21 @@ class Wal:
 
         for committer in self._committers:
             committer.trim(Trim(covered, snapshot_no, erase), one_done)
+
+    def cut(self, done: Callable[[Cut | Exception], None]) -> None:
+        answers: list[Sequence[FilePart] | Exception] = []
+        positions = dict(self._tails)
+
+        def one_done(answer: Sequence[FilePart] | Exception) -> None:
+            answers.append(answer)
+            if len(answers) < len(self._committers):
+                return
+            errors = [answer for answer in answers if isinstance(answer, Exception)]
+            files = [file for answer in answers if not isinstance(answer, Exception) for file in answer]
+            done(errors[0] if errors else Cut(tuple(files), positions))
+
+        for committer in self._committers:
+            committer.cut(one_done)
 
     def queued_bytes(self, shard: int) -> int:
         return self._committers[shard].metrics.queue_bytes

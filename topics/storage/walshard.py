@@ -23,7 +23,7 @@ import msgspec
 
 from topics.clock import Clock
 from topics.storage import frame
-from topics.storage.commitlog import Covered, Entry
+from topics.storage.commitlog import Covered, Entry, FilePart
 from topics.storage.frame import Kind
 from topics.storage.fs import Buffer, File, FileSystem
 from topics.storage.tier import shred
@@ -51,6 +51,7 @@ class StoredFile:
     number: int
     salt: int
     end: int
+    """Offset behind the last entry, where its FILE_END stands."""
     last: dict[int, int]
 
     def covered_by(self, covered: Covered) -> bool:
@@ -200,6 +201,14 @@ class ShardFiles:
                         raise
         yield from read_entries(self._fs, active.path, active.salt, active_end, log_id, from_position)
 
+    def parts(self) -> list[FilePart]:
+        """What is written so far, as a clean stop at this moment would leave it."""
+        active = self.active
+        return [
+            *(_part(self.shard, file.number, file.path, file.end, file.salt, 0) for file in self.stored),
+            _part(self.shard, active.number, active.path, active.end, active.salt, CLEAN_STOP),
+        ]
+
     def close(self) -> None:
         """A clean stop."""
         self._seal(CLEAN_STOP)
@@ -248,10 +257,10 @@ class ShardFiles:
 
     def _make_room(self, size: int) -> ActiveFile:
         """Go on to a file in which a frame of this size fits."""
+        full, end = self.active, self.active.end
         self._seal(0)
-        full = self.active
         full.file.close()
-        self.stored = (*self.stored, StoredFile(full.path, full.number, full.salt, full.end, full.last))
+        self.stored = (*self.stored, StoredFile(full.path, full.number, full.salt, end, full.last))
         self.active = self._create(full.number + 1, size)
         self.metrics.rotations += 1
         return self.active
@@ -343,6 +352,11 @@ def seal_recovered(fs: FileSystem, scanned: ScannedFile) -> StoredFile:
     finally:
         file.close()
     return stored_file(scanned)
+
+
+def _part(shard: int, number: int, path: str, end: int, salt: int, flags: int) -> FilePart:
+    ending = b"".join(frame.build(Kind.FILE_END, 0, 0, end, (), salt, flags=flags))
+    return FilePart(file_name(shard, number), path, end, ending)
 
 
 def stored_file(scanned: ScannedFile) -> StoredFile:

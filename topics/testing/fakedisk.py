@@ -11,7 +11,7 @@ The fault model:
 - Either way this disk is off: its handles, locks and names answer EIO, its mappings are dead (slices cut from
   them before keep their bytes, as nothing can take a memoryview back). A disk that is off can be crashed
   again, so that one moment yields as many outcomes as a test wants.
-- `make_dir` is durable on return, as the protocol promises; directories are never lost.
+- `make_dir`, `rename_dir` and `remove_dir` are durable on return, as the protocol promises; directories are never lost.
 - With `capacity_bytes`, a write that would make the visible files longer than that in sum writes what fits and
   fails with ENOSPC; allocate and truncate fail whole. Bytes inside a file's length are its own: rewriting
   them never fails, and there are no holes.
@@ -125,11 +125,29 @@ class FakeDisk:
                     raise failure(errno.ENOTDIR, path)
                 self._folders.setdefault(key, Folder())
 
+    def rename_dir(self, source: str, target: str) -> None:
+        with self.powered(source):
+            require_one_directory(source, target)
+            old, new = self._folder_key(source), _key(target)
+            if old == new:
+                return
+            if new in self._folders:
+                self._require_empty(new)
+            elif self._is_taken(target):
+                raise failure(errno.ENOTDIR, target)
+            inside = [key for key in self._folders if key == old or key.startswith(f"{old}/")]
+            moved = {new + key.removeprefix(old): self._folders.pop(key) for key in inside}
+            self._folders.update(moved)
+
+    def remove_dir(self, path: str) -> None:
+        with self.powered(path):
+            key = self._folder_key(path)
+            self._require_empty(key)
+            del self._folders[key]
+
     def sync_dir(self, path: str) -> None:
         with self.powered(path):
-            if _key(path) not in self._folders:
-                raise failure(errno.ENOTDIR if self._is_taken(path) else errno.ENOENT, path)
-            self._folders[_key(path)].sync()
+            self._folders[self._folder_key(path)].sync()
 
     # The machine.
 
@@ -224,6 +242,15 @@ class FakeDisk:
         if directory not in self._folders:
             raise failure(errno.ENOTDIR if self._is_taken(directory) else errno.ENOENT, path)
         return self._folders[directory], name
+
+    def _folder_key(self, path: str) -> str:
+        if _key(path) not in self._folders:
+            raise failure(errno.ENOTDIR if self._is_taken(path) else errno.ENOENT, path)
+        return _key(path)
+
+    def _require_empty(self, key: str) -> None:
+        if self._folders[key].names or any(other.startswith(f"{key}/") for other in self._folders):
+            raise failure(errno.ENOTEMPTY, key)
 
     def _blob(self, path: str) -> Blob:
         if _key(path) in self._folders:

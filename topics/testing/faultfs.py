@@ -28,14 +28,15 @@ from typing import Literal, TypeVar, get_args
 from topics.storage.fs import Buffer, DirectoryLock, File, FileSystem, Mapping, OpenMode, failure
 
 CallName = Literal[
-    "open", "map", "rename", "unlink", "list", "exists", "make_dir", "sync_dir", "lock", "unlock", "boot_id",
-    "free_bytes", "write_at", "read_at", "size", "truncate", "allocate", "sync", "close",
+    "open", "map", "rename", "unlink", "list", "exists", "make_dir", "rename_dir", "remove_dir", "sync_dir",
+    "lock", "unlock", "boot_id", "free_bytes", "write_at", "read_at", "size", "truncate", "allocate", "sync", "close",
 ]  # fmt: skip
 CALL_NAMES: tuple[CallName, ...] = get_args(CallName)
 
-CHANGING_CALLS: frozenset[CallName] = frozenset(
-    {"open", "rename", "unlink", "make_dir", "sync_dir", "lock", "unlock", "write_at", "truncate", "allocate", "sync"}
-)
+CHANGING_CALLS: frozenset[CallName] = frozenset({
+    "open", "rename", "unlink", "make_dir", "rename_dir", "remove_dir", "sync_dir", "lock", "unlock", "write_at",
+    "truncate", "allocate", "sync",
+})  # fmt: skip
 """Calls around which the disk may differ: a crash at any other is the same as one at the next of these."""
 
 When = Literal["before", "after"]
@@ -241,6 +242,12 @@ class FaultFs:
 
     def make_dir(self, path: str) -> None:
         self.perform("make_dir", path, lambda: self.inner.make_dir(path))
+
+    def rename_dir(self, source: str, target: str) -> None:
+        self.perform("rename_dir", source, lambda: self.inner.rename_dir(source, target), target=target)
+
+    def remove_dir(self, path: str) -> None:
+        self.perform("remove_dir", path, lambda: self.inner.remove_dir(path))
 
     def sync_dir(self, path: str) -> None:
         self.perform("sync_dir", path, lambda: self.inner.sync_dir(path), skipped=_nothing)

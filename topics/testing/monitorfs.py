@@ -221,6 +221,25 @@ class MonitorFs:
     def make_dir(self, path: str) -> None:
         self.inner.make_dir(path)
 
+    def rename_dir(self, source: str, target: str) -> None:
+        old, new = posixpath.normpath(source), posixpath.normpath(target)
+        with self.mutex:
+            inside = [name for name in self._names if name.startswith(f"{old}/")]
+            for name in inside:
+                if unsynced := self._names[name].unsynced():
+                    self._refuse(name, f"rename of {source} to {target} with unsynced bytes in {name}: {unsynced}")
+                if self._durable_names.get(name) is not self._names[name]:
+                    self._refuse(name, f"rename of {source} to {target}, in which the name {name} is not durable")
+            self.inner.rename_dir(source, target)
+            for names in (self._names, self._durable_names):
+                for name in [name for name in names if name.startswith(f"{old}/")]:
+                    names[new + name.removeprefix(old)] = names.pop(name)
+            for name in inside:
+                self._record(self._names[new + name.removeprefix(old)], f"rename of its directory to {target}")
+
+    def remove_dir(self, path: str) -> None:
+        self.inner.remove_dir(path)
+
     def sync_dir(self, path: str) -> None:
         directory = posixpath.normpath(path)
         with self.mutex:
