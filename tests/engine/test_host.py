@@ -16,7 +16,7 @@ import pytest
 
 from tests.engine.rig import records, with_limits, with_wal
 from topics.clock import SystemClock
-from topics.core.commands import Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.commands import Append, Claimer, Command, Configure, Delete, Drop, Publish, Stage
 from topics.core.match import parse_match
 from topics.engine.engine import Engine
 from topics.engine.host import Host
@@ -143,7 +143,7 @@ def test_a_reader_is_woken_by_what_becomes_visible(tmp_path: Path) -> None:
                 await writing
             assert await host.wait_visible(log, 0, 0.0), "there already"
             assert not await host.wait_visible(log, 20, 0.0)
-            assert host._waiters == {}
+            assert len(host.engine.watch) == 0
 
     run(test)
 
@@ -191,7 +191,7 @@ def test_a_reader_that_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            assert host._waiters == {}
+            assert len(host.engine.watch) == 0
 
     run(test)
 
@@ -426,5 +426,53 @@ def test_a_close_during_a_checkpoint_waits_for_it(tmp_path: Path) -> None:
         await checkpoint
         async with opened(tmp_path) as host:
             assert data(host, "odd") == [1] and host.engine.report.facts == 0
+
+    run(test)
+
+
+def test_a_claim_waits_on_the_loop_until_a_job_a_lease_or_the_time_is_due(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path) as host:
+            await host.submit(Configure("q", {"type": "queue", "lease_ms": 100}))
+            assert (await host.claim("q", Claimer("a"), wait_ms=1)).count == 0
+            waiting = asyncio.create_task(host.claim("q", Claimer("a"), wait_ms=30_000))
+            await asyncio.sleep(0)
+            await host.submit(Append("q", records("job")))
+            assert (await waiting).seqs == [1]
+            again = await host.claim("q", Claimer("b"), wait_ms=30_000)
+            assert again.seqs == [1], "the lease ran out, and the loop woke up for it"
+
+    run(test)
+
+
+def test_a_claim_that_is_cancelled_takes_no_job_with_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path) as host:
+            await host.submit(Configure("q", {"type": "queue"}))
+            waiting = asyncio.create_task(host.claim("q", Claimer("a"), wait_ms=30_000))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await host.submit(Append("q", records("job")))
+            leased = asyncio.create_task(host.claim("q", Claimer("a")))
+            await asyncio.sleep(0)
+            leased.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await leased
+            assert (await host.claim("q", Claimer("b"), wait_ms=30_000)).seqs == [1]
+
+    run(test)
+
+
+def test_those_who_wait_for_jobs_are_let_go_when_the_server_drains(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path) as host:
+            await host.submit(Configure("q", {"type": "queue"}))
+            waiting = asyncio.create_task(host.claim("q", Claimer("a"), wait_ms=30_000))
+            await asyncio.sleep(0)
+            host.end_waiting()
+            assert (await waiting).count == 0
+            assert (await host.claim("q", Claimer("a"), wait_ms=30_000)).count == 0
 
     run(test)

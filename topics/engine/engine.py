@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+
+import msgspec
 
 from topics.clock import Clock
 from topics.core import priority
-from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.commands import Abort, Append, Claimer, Command, Complete, Drop, Publish, Redrive
 from topics.core.cut import PLAIN, Shape, cut
 from topics.core.log import Log
 from topics.core.machine import Machine
@@ -22,32 +23,34 @@ from topics.core.outcome import Outcome
 from topics.core.read import cursor_at, plan_read
 from topics.core.registry import META_LOG_ID, Topic
 from topics.core.run import seq_range
-from topics.engine import writing
+from topics.engine import admission, writing
 from topics.engine.checkpoint import Checkpointer
+from topics.engine.claiming import Claiming
 from topics.engine.job import Job
+from topics.engine.moving import Moving
 from topics.engine.publishing import Publishing
 from topics.engine.report import RecoveryReport
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
+from topics.engine.watch import Watch
 from topics.errors import Internal, InvalidRequest, ShuttingDown, Throttled, TopicsError
-from topics.model import Page, TopicState
+from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT
+from topics.model import CompletedJobs, Page, QueueState, TopicState
 from topics.storage.commitlog import CommitLog, Covered
 from topics.storage.store import Store
 
-BYTE_BUDGET_DEFAULT = 1 << 20
-BYTE_BUDGET_MAX = 8 << 20
-LIMIT_DEFAULT = 256
 DIRTY_FACTOR = 4
-FACT_BYTES = 1024
-"""What a fact without payload may take in the commit log, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
     limit_max: int = 1000
+    buffer_grace_ms: int = 5000
     checkpoint_ms: int = 60_000
     dirty_bytes_max: int = 64 << 20
     """Bytes written since the last checkpoint that make one due; at `DIRTY_FACTOR` times as many, writes wait."""
+    backup_held_bytes_max: int = 16 << 30
+    """Files that only a running backup needs: one that holds more is interrupted."""
 
 
 class Engine:
@@ -70,13 +73,21 @@ class Engine:
         self.report = report
         self.checkpoint_error: Exception | None = None
         """Why the last checkpoint failed; None when it did not."""
+        self.last_backup_ms = 0
+        """The moment of the last backup that was read to its end; 0 for none since the start."""
         self.problems: list[str] = []
         """What the last checkpoint could not clean up, in words; the next one tries again."""
-        self.on_visible: Callable[[Log], None] = lambda log: None
         turn.ticks_ns = clock.ticks_ns
         self._clock = clock
         self._now_ms = now_ms
+        self.watch = Watch(
+            machine, self.now_ms, clock.ticks_ns, checkpointer.dirty.add, limits.limit_max, limits.buffer_grace_ms
+        )
+        self.on_visible: Callable[[Log], None] = self.watch.note
+        turn.sync_followed, turn.on_synced = self.watch.strong_logs, self.watch.note
         self._publishing = Publishing(machine, turn, self.now_ms, self.checkpointer.dirty.add)
+        self._moving = Moving(machine, self._add_born, self.now_ms)
+        self.claiming = Claiming(machine, self.add, self._check_fact, self.now_ms, lambda: turn.wanted())
         self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
         self._dirty_bytes = 0
         self._captured_bytes = 0
@@ -104,12 +115,55 @@ class Engine:
             self._check_dirty()
             self.turn.check(topic.first_log_id + command.partition, command.records.payload_bytes)
             return self.add(self.machine.append(command, self.now_ms()))
-        self._check_shards(command)
+        if admission.adds_bytes(command):
+            self._check_dirty()
+        admission.check(self.machine, self.turn, command)
         if isinstance(command, Publish):
             return self._publishing.begin(command)
+        dropped = self._logs_of(command.topic) if isinstance(command, Drop) else ()
         next_log_id = self.machine.next_log_id
         outcome = self.machine.step(command, self.now_ms())
-        return self.add(outcome, range(next_log_id, self.machine.next_log_id))
+        if isinstance(command, Complete | Redrive):
+            return self._carry(outcome)
+        ticket = self._add_born(outcome, range(next_log_id, self.machine.next_log_id))
+        self.watch.dropped(dropped)
+        self.claiming.dropped(dropped)
+        return ticket
+
+    def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> Ticket:
+        """Jobs for one worker, now or within `wait_ms`; the ticket's reply is `ClaimedJobs`."""
+        if self.closing:
+            raise ShuttingDown("the engine is closing")
+        self._check_dirty()
+        return self.claiming.claim(topic, claimer, partition, wait_ms)
+
+    def _carry(self, outcome: Outcome) -> Ticket:
+        """Answer when all that moves has come to where it goes."""
+        if not outcome.moves:
+            return self.add(outcome)
+        (begun,) = outcome.moves
+        ticket = Ticket()
+
+        def done(moved: Ticket) -> None:
+            if moved.error is not None:
+                ticket.fail(moved.error)
+            elif isinstance(outcome.reply, CompletedJobs):
+                assert isinstance(moved.reply, tuple)
+                ticket.resolve(msgspec.structs.replace(outcome.reply, written=moved.reply))
+            else:
+                ticket.resolve(outcome.reply)
+
+        self._moving.begin(begun).on_done(done)
+        return ticket
+
+    def _add_born(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
+        ticket = self.add(outcome, born)
+        self.watch.born(born)
+        return ticket
+
+    def _logs_of(self, topic_name: str) -> Sequence[int]:
+        topic = self.machine.topics.get(topic_name)
+        return () if topic is None else topic.log_ids()
 
     def add(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
         """Queue an outcome; `born` names the logs that it created."""
@@ -117,21 +171,24 @@ class Engine:
         for fact in outcome.facts:
             dirty.add(fact.log_id)
             self._dirty_bytes += len(fact.body[-1])
-        if outcome.log is not None:
-            dirty.add(outcome.log.log_id)
-        return self.turn.add(outcome, born)
+        log = outcome.log
+        if log is not None:
+            dirty.add(log.log_id)
+            if log.queue is not None:
+                self.claiming.note(log)
+        ticket = self.turn.add(outcome, born)
+        for begun in outcome.moves:
+            self._moving.begin(begun)
+        return ticket
 
-    def _check_shards(self, command: Command) -> None:
-        """A command is refused before it changes anything when a log it writes to has stopped or is too far behind."""
-        match command:
-            case Append() | Delete() | Stage():
-                self._check_dirty()
-                size = FACT_BYTES if isinstance(command, Delete) else command.records.payload_bytes
-                for log_id in self._written_by(command):
-                    self.turn.check(log_id, size)
-            case Configure() | Drop() | Publish() | Abort():
-                for log_id in self._written_by(command):
-                    self.turn.check(log_id, FACT_BYTES)
+    def shown(self, log: Log) -> None:
+        """Readers see more of a log than before."""
+        if log.queue is not None:
+            self.claiming.note(log)
+        self.on_visible(log)
+
+    def _check_fact(self, log_id: int) -> None:
+        self.turn.check(log_id, admission.FACT_BYTES)
 
     def _check_dirty(self) -> None:
         if self._dirty_bytes > DIRTY_FACTOR * self.limits.dirty_bytes_max:
@@ -141,31 +198,8 @@ class Engine:
                 retry_after_ms=100,
             )
 
-    def _written_by(self, command: Command) -> list[int]:
-        """The logs that get a fact of a command, as far as it can be told before it is decided."""
-        machine = self.machine
-        match command:
-            case Append() | Delete():
-                topic = machine.topics.get(command.topic)
-                if topic is None:
-                    return [META_LOG_ID, machine.next_log_id + command.partition]
-                return [topic.first_log_id + command.partition]
-            case Stage():
-                stage = machine.batches.stages.get(command.stage)
-                return [META_LOG_ID, machine.next_log_id] if stage is None else [stage.log.log_id]
-            case Publish():
-                stages = [machine.batches.stages.get(name) for name in command.stages]
-                topics = [(machine.topics.get(stage.topic), stage.partition) for stage in stages if stage is not None]
-                return [META_LOG_ID, *(topic.first_log_id + at for topic, at in topics if topic is not None)]
-            case Configure():
-                topic = machine.topics.get(command.topic)
-                return [META_LOG_ID, *(topic.log_ids() if topic is not None else ())]
-            case Drop() | Abort():
-                return [META_LOG_ID]
-            case _:
-                assert_never(command)
-
     def flush(self) -> None:
+        self.claiming.serve()
         self.turn.flush()
 
     # ---- reads
@@ -239,7 +273,14 @@ class Engine:
             last_write_ts=log.last_write_ts,
             last_read_ts=topic.last_read_ts,
             stopped=None if stopped is None else str(stopped),
+            queue=self._queue_state(log),
         )
+
+    def _queue_state(self, log: Log) -> QueueState | None:
+        if log.queue is None:
+            return None
+        log.queue.leases.expire(self._now_ms)
+        return log.queue.state(log)
 
     def topics(self, prefix: str = "", after: str = "", limit: int = 100) -> list[TopicState]:
         """Topics in order of their names, behind `after`: the state of each one's first partition."""
@@ -278,6 +319,7 @@ class Engine:
             # Not held back when the disk is behind: this makes room.
             self.add(self.machine.step(Abort(tuple(due)), now_ms))
         self.machine.batches.forget_before(now_ms)
+        self.claiming.tick()
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` and `checkpoint_due` want to be asked next; None while nothing is waiting for a time."""
@@ -286,11 +328,14 @@ class Engine:
             deadlines += [stage.expires_ms for stage in self.machine.batches.stages.values() if not stage.decided]
         if self.checkpointer.dirty and self.checkpoint_possible():
             deadlines.append(self._next_checkpoint_ms)
+        if (claims_ms := self.claiming.next_deadline_ms()) is not None:
+            deadlines.append(claims_ms)
         return min(deadlines, default=None)
 
     def resume(self) -> None:
-        """After a recovery: finish the batches that were decided and not finished."""
+        """After a recovery: finish the batches and moves that were decided and not finished."""
         self._publishing.resume()
+        self._moving.resume()
 
     # ---- checkpoints
 
@@ -305,6 +350,8 @@ class Engine:
         """The slices of a capture; the last job it yields is for `write_job`. `LogStopped` when none may be taken."""
         for shard in range(self.wal.shards):
             self.turn.check_running(shard)
+        if erase is not None:
+            self._interrupt_backup()
         self._next_checkpoint_ms = self.now_ms() + self.limits.checkpoint_ms
         self._captured_bytes, self._dirty_bytes = self._dirty_bytes, 0
         return self.checkpointer.capture(self.now_ms(), erase)
@@ -372,17 +419,24 @@ class Engine:
 
     def rotate(self, done: Callable[[Exception | None], None]) -> None:
         """Begin new WAL files: then what is written during an erasure does not keep those that have to go."""
+        self._interrupt_backup()
         self.wal.trim(Covered(dict(self.checkpointer.covered)), self.store.snapshots.number, True, done)
+
+    def _interrupt_backup(self) -> None:
+        """An erasure overwrites files that a backup may be reading."""
+        if self.store.pins is not None:
+            self.store.pins.interrupt("records are being erased, in files that it had not read yet")
 
     # ---- the end
 
     def unsettled(self) -> list[Ticket]:
         """Tickets that need further turns: they are waited for before the commit log is closed."""
-        return [*self.turn.unflushed(), *self._publishing.asking()]
+        return [*self.turn.unflushed(), *self._publishing.asking(), *self._moving.under_way()]
 
     def stop(self) -> None:
         """Take no more commands. The host flushes, checkpoints, and then closes."""
         self.closing = True
+        self.claiming.end_waiting()
 
     def close(self) -> None:
         try:

@@ -10,14 +10,15 @@ from contextlib import contextmanager
 
 import msgspec
 
-from topics.core.commands import Command, Delete, Drop
+from topics.core.commands import Claimer, Command, Delete
 from topics.core.log import Log
+from topics.engine.backup import Backup
 from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
-from topics.errors import Throttled
-from topics.model import Deleted
+from topics.errors import ShuttingDown, Throttled
+from topics.model import ClaimedJobs, Deleted
 
-TIMER_SECONDS_MIN = 0.01
+TIMER_SECONDS_MIN = 0.001
 CAPTURE_SLICE = INSTALL_SLICE = 64
 """Logs captured, and logs whose new segments are put in place, before the loop gets a turn."""
 THROTTLE_SECONDS_MAX = 30.0
@@ -34,12 +35,13 @@ class Host:
         self._worker = ThreadPoolExecutor(1, "checkpoint")
         self._checkpointing = asyncio.Lock()
         self._flush_wanted = False
-        self._waiters: dict[int, list[asyncio.Future[None]]] = {}
-        self._waiting_over = False
         engine.turn.wanted = self._want_flush
-        engine.on_visible = self._wake
+        engine.watch.wanted = self._want_pump
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        """The deadline that the timer is set for."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._backup: Backup | None = None
         self._arm()
 
     @classmethod
@@ -59,10 +61,7 @@ class Host:
 
     def decide(self, command: Command) -> Ticket:
         """Decide a command now; its ticket is done when the answer may go out. Raises when it is refused."""
-        ticket = self.engine.submit(command)
-        if isinstance(command, Drop):
-            self._wake_stranded()
-        return ticket
+        return self.engine.submit(command)
 
     async def submit(self, command: Command) -> object:
         """Decide a command and wait for its answer."""
@@ -101,6 +100,17 @@ class Host:
         ticket.on_done(done)
         return future
 
+    async def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> ClaimedJobs:
+        """Lease jobs to a worker, waiting up to `wait_ms` for the first. Who gives up waiting leaves none leased."""
+        ticket = self.engine.claim(topic, claimer, partition, wait_ms)
+        try:
+            reply = ticket.result() if ticket.done else await self.answer(ticket)
+        except asyncio.CancelledError:
+            self.engine.claiming.cancel(topic, partition, ticket)
+            raise
+        assert isinstance(reply, ClaimedJobs)
+        return reply
+
     async def erase(self, command: Delete) -> Deleted:
         """Delete, and return when the bytes are gone from disk as well."""
         reply = await self.submit(command)
@@ -128,56 +138,43 @@ class Host:
 
     # ---- readers
 
+    def _want_pump(self) -> None:
+        self._loop.call_soon(self.engine.watch.pump)
+
     async def wait_visible(self, log: Log, above_seq: int, timeout_s: float) -> bool:
         """Wait until readers see a record above `above_seq`; False when the time is over, or the log is gone."""
-        deadline = self._loop.time() + timeout_s
-        while log.visible_seq <= above_seq:
-            if self._waiting_over or self.engine.machine.logs.get(log.log_id) is not log:
-                return False
-            future = self._loop.create_future()
-            self._waiters.setdefault(log.log_id, []).append(future)
+        watch = self.engine.watch
+        if log.visible_seq <= above_seq and timeout_s > 0 and self._may_wait(log):
+            future: asyncio.Future[None] = self._loop.create_future()
+            give_up = watch.wait(log, above_seq, _setter(future))
             try:
-                await asyncio.wait_for(future, max(0.0, deadline - self._loop.time()))
-            except TimeoutError:
-                return log.visible_seq > above_seq
+                await asyncio.wait((future,), timeout=timeout_s)
             finally:
-                waiting = self._waiters.get(log.log_id, [])
-                if future in waiting:
-                    waiting.remove(future)
-                    if not waiting:
-                        del self._waiters[log.log_id]
-        return True
+                give_up()
+        return log.visible_seq > above_seq
+
+    def _may_wait(self, log: Log) -> bool:
+        return not self.engine.watch.waiting_over and self.engine.machine.logs.get(log.log_id) is log
 
     def end_waiting(self) -> None:
-        """Let everybody who waits for records go on with what there is; from now on nobody waits."""
-        self._waiting_over = True
-        for log_id in list(self._waiters):
-            self._wake_id(log_id)
-
-    def _wake(self, log: Log) -> None:
-        self._wake_id(log.log_id)
-
-    def _wake_id(self, log_id: int) -> None:
-        for future in self._waiters.pop(log_id, ()):
-            if not future.done():
-                future.set_result(None)
-
-    def _wake_stranded(self) -> None:
-        """Wake those who wait for a log that nothing will ever be written to again."""
-        logs = self.engine.machine.logs
-        for log_id in [log_id for log_id in self._waiters if log_id not in logs]:
-            self._wake_id(log_id)
+        """Let everybody who waits for records or jobs go on with what there is; from now on nobody waits."""
+        self.engine.watch.end_waiting()
+        self.engine.claiming.end_waiting()
 
     # ---- time
 
     def _arm(self) -> None:
         """Wake up when something is due; an idle engine has no timer."""
-        if self._timer is not None or self.engine.closing:
-            return
         deadline_ms = self.engine.next_deadline_ms()
-        if deadline_ms is not None:
-            seconds = (deadline_ms - self.engine.now_ms()) / 1000
-            self._timer = self._loop.call_later(max(seconds, TIMER_SECONDS_MIN), self._tick)
+        if deadline_ms is None or self.engine.closing:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        seconds = (deadline_ms - self.engine.now_ms()) / 1000
+        self._timer = self._loop.call_later(max(seconds, TIMER_SECONDS_MIN), self._tick)
 
     def _tick(self) -> None:
         self._timer = None
@@ -235,6 +232,58 @@ class Host:
         engine.cleaned(job)
         await trimmed
 
+    # ---- backups
+
+    async def open_backup(self) -> Backup:
+        """A backup of this moment, ready to be read on another thread; `end_backup` it."""
+        opened: list[Backup] = []
+        await self._checkpointing.acquire()
+        # From here on it goes on to its end, and lets the lock go.
+        opening = self._spawn(self._open_backup(opened))
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._spawn(self._abandon(opening, opened))
+            raise
+        return opened[0]
+
+    async def end_backup(self, backup: Backup) -> None:
+        """Let go of what a backup holds, whether it was read to its end or not."""
+        await asyncio.shield(self._spawn(self._end_backup(backup)))
+
+    async def _open_backup(self, opened: list[Backup]) -> None:
+        try:
+            if self.engine.closing:
+                raise ShuttingDown("the engine is closing")
+            backup = self._backup = Backup.begin(self.engine)
+            try:
+                if self.engine.checkpointer.dirty:
+                    await self._checkpoint(None)
+                await self._loop.run_in_executor(self._worker, backup.pin)
+                cut: asyncio.Future[None] = self._loop.create_future()
+                backup.cut(_finisher(cut))
+                await cut
+                await self._loop.run_in_executor(self._worker, backup.open)
+            except BaseException:
+                await self._end_backup(backup)
+                raise
+        finally:
+            self._checkpointing.release()
+        opened.append(backup)
+
+    async def _abandon(self, opening: asyncio.Task[None], opened: list[Backup]) -> None:
+        """Nobody waits for this backup any more, and nobody for its error."""
+        await asyncio.wait({opening})
+        opening.exception()
+        for backup in opened:
+            await self._end_backup(backup)
+
+    async def _end_backup(self, backup: Backup) -> None:
+        if not backup.released:
+            left = await self._loop.run_in_executor(self._worker, backup.release)
+            self.engine.store.keep_unneeded(left)
+            self.engine.problems += backup.problems
+
     # ---- the end
 
     async def close(self) -> None:
@@ -246,8 +295,11 @@ class Host:
         self.engine.flush()
         while unsettled := self.engine.unsettled():
             await asyncio.gather(*map(self.answer, unsettled), return_exceptions=True)
-        if self._tasks:
+        while self._tasks:
             await asyncio.wait(self._tasks)
+        if self._backup is not None:
+            # Whoever reads it gets an error at the next read: waiting for a slow reader would take for ever.
+            await self._end_backup(self._backup)
         try:
             if self.engine.checkpointer.dirty and self.engine.checkpoint_possible():
                 await self.checkpoint()
@@ -269,6 +321,14 @@ def _without_collections() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _setter(future: asyncio.Future[None]) -> Callable[[], None]:
+    def done() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    return done
 
 
 def _finisher(future: asyncio.Future[None]) -> Callable[[Exception | None], None]:

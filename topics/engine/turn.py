@@ -61,6 +61,9 @@ class Turn:
         self._unborn: set[int] = set()
         self.wanted: Callable[[], None] = lambda: None
         """Called when something was added to a turn that was empty, so that the host flushes it."""
+        self.sync_followed: Collection[int] = ()
+        """Logs whose syncs are news to somebody: `on_synced` is called for them."""
+        self.on_synced: Callable[[Log], None] = lambda log: None
         self.ticks_ns: Callable[[], int] = lambda: 0
         """The steady clock that says when a group was written."""
 
@@ -234,6 +237,8 @@ class Turn:
                 if log is not None and ticket.shard == shard:
                     if ticket.seq > log.synced_seq:
                         log.synced_seq = ticket.seq
+                        if log.log_id in self.sync_followed:
+                            self.on_synced(log)
                     if ticket.ceiling > log.durable_ceiling:
                         log.durable_ceiling = ticket.ceiling
                 if ticket.needs_sync:

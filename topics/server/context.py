@@ -12,6 +12,8 @@ from topics.errors import NotReady, ShuttingDown
 from topics.server.auth import Authenticator
 from topics.server.message import Response
 from topics.server.quota import Quota
+from topics.server.sessions import Sessions
+from topics.server.streamtokens import StreamTokens
 from topics.server.throttle import Throttle
 from topics.server.traffic import Traffic
 from topics.settings import Settings
@@ -32,13 +34,21 @@ class Context:
     traffic: Traffic = field(default_factory=Traffic)
     authenticator: Authenticator = field(init=False)
     """Takes the keys out of the settings: making a context fails when they are malformed."""
+    stream_tokens: StreamTokens = field(init=False)
+    sessions: Sessions = field(init=False)
+    """Of those who watch, between and during their streams."""
     quota: Quota = field(init=False)
     throttle: Throttle = field(init=False)
     """Asked by every write that takes back-pressure. It beats between `start` and `stop`."""
 
     def __post_init__(self) -> None:
         self.authenticator = Authenticator.of(self.settings)
-        self.quota = Quota(self.settings.max_inflight_per_key)
+        settings = self.settings
+        self.stream_tokens = StreamTokens.of(settings, self.authenticator, self.clock)
+        self.quota = Quota(
+            settings.max_inflight_per_key, settings.max_sse_connections, settings.max_sse_connections_per_key
+        )
+        self.sessions = Sessions(self.clock.ticks_ns, settings.watch_session_ttl_ms, settings.max_watch_sessions)
         self.throttle = Throttle(self.clock, self.settings.throttle_lag_ms, self._fullness)
 
     def ready(self) -> Host:

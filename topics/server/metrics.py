@@ -31,6 +31,7 @@ def collect(context: Context, principal: Principal) -> list[Family]:
         families += _totals(engine)
         families += _by_topic(engine, principal)
         families += _checkpoints(engine)
+        families += _backups(engine)
         if isinstance(engine.wal, Wal):
             families += _wal(engine.wal)
     return families
@@ -46,6 +47,8 @@ def _process(context: Context) -> Iterator[Family]:
     yield gauge("topics_loop_lag_ms", "How late the last beat of the event loop came.", context.throttle.lag_ms)
     yield gauge("topics_throttle_share", "Share of the writes that the throttle admits.", context.throttle.share)
     yield counter("topics_throttled_total", "Writes refused by the throttle.", context.throttle.refused)
+    yield gauge("topics_sse_connections", "Event streams and WebSockets open.", context.quota.stream_count)
+    yield gauge("topics_watch_sessions", "Watch sessions.", len(context.sessions))
 
 
 def _requests(context: Context) -> Iterator[Family]:
@@ -76,8 +79,6 @@ def _totals(engine: Engine) -> Iterator[Family]:
     yield gauge("topics_stages", "Stages waiting to be published.", len(machine.batches.stages))
     yield gauge("topics_queue_topics", "Topics that are queues.", machine.topics.by_type[TopicType.QUEUE])
     yield gauge("topics_queue_leases_in_flight", "Jobs leased in all queues.", 0)
-    yield gauge("topics_sse_connections", "Event streams and WebSockets open.", 0)
-    yield gauge("topics_watch_sessions", "Watch sessions.", 0)
 
 
 def _by_topic(engine: Engine, principal: Principal) -> Iterator[Family]:
@@ -131,6 +132,15 @@ def _checkpoints(engine: Engine) -> Iterator[Family]:
     )
     doc = "What the last checkpoint could not clean up; the next one tries again."
     yield gauge("topics_checkpoint_problems", doc, len(engine.problems))
+
+
+def _backups(engine: Engine) -> Iterator[Family]:
+    pins = engine.store.pins
+    yield gauge("topics_backup_running", "Whether a backup is being read.", int(pins is not None))
+    doc = "Bytes of files that only the running backup needs."
+    yield gauge("topics_backup_held_bytes", doc, 0 if pins is None else pins.held_bytes)
+    doc = "The moment of the last backup that was read to its end, ms since 1970; 0 for none since the start."
+    yield gauge("topics_backup_last_ms", doc, engine.last_backup_ms)
 
 
 def _wal(wal: Wal) -> Iterator[Family]:

@@ -149,6 +149,7 @@ _WRITE_OPTIONS: dict[str, Schema] = {
 }
 _WATERMARKS: dict[str, Schema] = {"head_seq": U64, "earliest_seq": U64}
 _SEVERAL: dict[str, Schema] = {"partition": PARTITION_NUMBER, "partitions": COUNT}
+_EPOCH: Schema = U64 | {"description": "Which life of the name this is; a cursor means something within one only."}
 _SEQS: dict[str, Schema] = {"first_seq": U64, "last_seq": U64}
 
 COMPONENTS: dict[str, Schema] = {
@@ -184,6 +185,8 @@ COMPONENTS: dict[str, Schema] = {
             "next_seq": U64,
             "count": COUNT,
             "bytes": COUNT,
+            "epoch": _EPOCH,
+            "evict_floor": U64 | {"description": "What was lost by cap, TTL or a crash lies below this seq."},
             "config": ref("TopicConfig"),
             "effective_priority": {"type": "integer"},
             "last_write_ts": STAMP,
@@ -262,6 +265,7 @@ COMPONENTS: dict[str, Schema] = {
             "caught_up": FLAG,
             "tombstone": {"oneOf": [ref("Tombstone"), {"type": "null"}]},
             "lag": COUNT,
+            "epoch": _EPOCH,
         },
         {"partition": PARTITION_NUMBER},
     ),
@@ -327,4 +331,73 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "AbortRequest": _object("*", {"stages": {"type": "array", "minItems": 1, "items": TEXT}}),
     "Aborted": _answer_object({"stages": {"type": "array", "items": TEXT}}),
+    "WatchPlace": _question(
+        {
+            "from_seq": U64 | {"default": 0, "description": "Records behind this seq."},
+            "tail": FLAG | {"default": False, "description": "Only records that come from now on."},
+            "partition": PARTITION_NUMBER | {"default": 0},
+            "match": _MATCH,
+        }
+    ),
+    "WatchRequest": _question(
+        {
+            "topics": {
+                "type": "object",
+                "description": "By name, `name#partition` or `prefix*`; may be left out beside `cursor`.",
+                "additionalProperties": {"oneOf": [ref("WatchPlace"), {"type": "null"}]},
+            },
+            "cursor": TEXT | {"description": "The `id` of an event: go on from there."},
+            "node": {
+                "oneOf": [TEXT, {"type": "array", "items": TEXT}],
+                "description": "Leave out records of these nodes.",
+            },
+            "match": _MATCH,
+            "limit": COUNT | {"default": 256, "description": "Records in one event; more than allowed is clamped."},
+            "max_batch_bytes": COUNT
+            | {"default": limits.BATCH_BYTES_DEFAULT, "description": "Payload of one event; clamped to 8 MiB."},
+            "heartbeat_ms": {
+                "type": "integer",
+                "default": limits.HEARTBEAT_MS_DEFAULT,
+                "description": "Clamped to 1 s … 60 s.",
+            },
+            "include_meta": FLAG | {"default": True},
+            "include_tags": FLAG | {"default": False},
+            "include_data": FLAG | {"default": True},
+            "consistency": {"type": "string", "description": "`eventual`, or `strong`: only what is synced."},
+        },
+    ),
+    "WatchSession": _answer_object(
+        {
+            "wid": TEXT,
+            "stream_url": TEXT,
+            "session_ttl_ms": COUNT,
+            "topics": {
+                "type": "object",
+                "additionalProperties": _object("*", {"from_seq": U64, **_WATERMARKS}),
+            },
+        }
+    ),
+    "TokenRequest": _object(
+        "",
+        {
+            "wid": {"type": "string", "description": "The watch session that it is for; any when left out."},
+            "topics": {
+                "type": "array",
+                "maxItems": limits.STREAM_TOKEN_TOPICS_MAX,
+                "items": TEXT,
+                "description": "Names, and beginnings of names with a `*` behind; all that the key may when left out.",
+            },
+            "scopes": {"type": "array", "items": {"enum": ["read", "write"]}, "default": ["read"]},
+            "ttl_ms": {
+                "type": "integer",
+                "minimum": limits.STREAM_TOKEN_MS_MIN,
+                "maximum": limits.STREAM_TOKEN_MS_MAX,
+                "default": limits.STREAM_TOKEN_MS_DEFAULT,
+            },
+        },
+    ),
+    "Token": _answer_object(
+        {"token": TEXT, "expires_ts": {"type": "integer"}, "scopes": {"type": "array", "items": TEXT}},
+        {"topics": {"type": "array", "items": TEXT}, "wid": TEXT, "stream_url": TEXT},
+    ),
 }

@@ -12,7 +12,20 @@ from functools import lru_cache
 
 from topics.errors import MethodNotAllowed, NotFound
 from topics.server.route import Route
-from topics.server.routes import delete, diff, document, health, metrics, records, stages, topics
+from topics.server.routes import (
+    backup,
+    delete,
+    diff,
+    document,
+    health,
+    metrics,
+    records,
+    stages,
+    tokens,
+    topics,
+    watch,
+    ws,
+)
 
 _SERVED = (
     *topics.ROUTES,
@@ -20,8 +33,12 @@ _SERVED = (
     *diff.ROUTES,
     *delete.ROUTES,
     *stages.ROUTES,
+    *tokens.ROUTES,
+    *watch.ROUTES,
+    *ws.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
+    *backup.ROUTES,
 )
 ROUTES = (*_SERVED, *document.routes(_SERVED))
 """Every route of the server."""

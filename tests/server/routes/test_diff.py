@@ -33,6 +33,7 @@ async def test_a_page_and_the_next(tmp_path: Path) -> None:
             "caught_up": False,
             "tombstone": None,
             "lag": 1,
+            "epoch": 1,
         }
         assert answer.body["performance"]["records_scanned"] == 2
         rest = await api.diff("t", from_seq=2)

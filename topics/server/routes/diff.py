@@ -25,7 +25,7 @@ from topics.wire.diff import DiffRequest, decode_diff
 
 _ANSWER = (
     b'{"topic":"%b",%b"records":[%b],"next_from_seq":%d,"head_seq":%d,"earliest_seq":%d,"caught_up":%b,"tombstone":%b,'
-    b'"lag":%d,"performance":{"server_total_ms":%.3f,"records_scanned":%d}}'
+    b'"lag":%d,"epoch":%d,"performance":{"server_total_ms":%.3f,"records_scanned":%d}}'
 )
 
 
@@ -86,6 +86,7 @@ def _answer(context: Context, host: Host, request: Request, page: Page, scanned:
         b"true" if page.caught_up else b"false",
         b"null" if page.tombstone is None else msgspec.json.encode(page.tombstone),
         page.lag,
+        page.epoch,
         (context.clock.ticks_ns() - request.received_ns) / NS_PER_MS,
         scanned,
     )

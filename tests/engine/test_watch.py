@@ -1,0 +1,253 @@
+"""The pump: nobody polls, nobody is forgotten, and who is more important goes first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from tests.engine.watchrig import VIEW, Ear, WatchRig
+from topics.engine.watch import AGING_MS, PACED_MS, SLICE_NS
+
+SLICE_MS = SLICE_NS // 1_000_000
+
+
+class Slow(Ear):
+    """A listener to whom telling something takes as long as a pump may."""
+
+    rig: WatchRig
+
+    def send(self, subscription, frame):  # type: ignore[no-untyped-def]
+        super().send(subscription, frame)
+        self.rig.clock.advance(SLICE_MS)
+
+
+def slow(rig: WatchRig, *topics: str) -> Slow:
+    ear = Slow(rig.watch)
+    ear.rig = rig
+    for topic in topics:
+        ear.watcher.subscribe(topic, VIEW, tail=True)
+    rig.pump()
+    ear.take()
+    return ear
+
+
+def test_a_pump_is_asked_for_once_and_only_when_there_is_something_to_do() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    rig.write("other", 1)
+    rig.work()
+    assert rig.pumps_wanted == 0, "nobody watches"
+    rig.ear("jobs")
+    rig.ear("jobs")
+    assert rig.pumps_wanted == 1
+    rig.pump()
+    rig.write("other", 2)
+    rig.work()
+    assert rig.pumps_wanted == 0, "nobody watches that"
+    for number in range(3):
+        rig.write("jobs", number)
+    rig.work()
+    assert rig.pumps_wanted == 1
+
+
+def test_a_write_to_one_of_many_touches_that_one_only() -> None:
+    rig = WatchRig()
+    topics = [f"t{number}" for number in range(1000)]
+    for topic in topics:
+        rig.configure(topic)
+    ear = rig.ear(*topics)
+    rig.pump()
+    ear.take()
+    rig.write("t500", 1)
+    rig.work()
+    assert [feed.key for feed in rig.watch._line] == ["t500"]
+    rig.pump()
+    assert ear.take() == [("record", "t500", [1])]
+
+
+def test_no_wake_up_is_missed_whenever_a_watcher_comes() -> None:
+    """A watcher that registers at any step of a write gets the record, once, without anything else happening."""
+    steps = 6
+    for at in range(steps):
+        rig = WatchRig()
+        rig.configure("jobs", durability="fsync")
+        rig.work()
+        log = rig.log("jobs")
+        shard = rig.engine.wal.shard_of(log.log_id)
+        ears = []
+
+        def come(step: int, at: int = at, rig: WatchRig = rig, ears: list[Ear] = ears) -> None:
+            if step == at:
+                ears.append(rig.ear("jobs"))
+
+        come(0)
+        rig.submit("jobs", 1)
+        come(1)
+        rig.engine.flush()
+        come(2)
+        rig.engine.written(shard, rig.engine.turn._shards[shard].last_group)
+        come(3)
+        if rig.pumps_wanted:
+            rig.pumps_wanted = 0
+            rig.watch.pump()
+        come(4)
+        rig.engine.synced(shard, rig.engine.turn._shards[shard].last_group)
+        come(5)
+        while rig.pumps_wanted:
+            rig.pumps_wanted = 0
+            rig.watch.pump()
+        assert ears[0].seqs("jobs") == [1], at
+
+
+# ---- waiting for one piece of news
+
+
+def test_a_waiter_is_called_once_when_there_is_more() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    rig.work()
+    log = rig.log("jobs")
+    called: list[str] = []
+    rig.watch.wait(log, 0, lambda: called.append("there already"))
+    rig.watch.wait(log, 1, lambda: called.append("new"))
+    rig.pump()
+    assert called == ["there already"]
+    rig.write("jobs", 2)
+    rig.pump()
+    rig.write("jobs", 3)
+    rig.pump()
+    assert called == ["there already", "new"] and len(rig.watch) == 0
+
+
+def test_a_waiter_can_give_up_and_is_called_when_there_is_no_more_to_wait_for() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    rig.write("gone", 1)
+    rig.work()
+    called: list[str] = []
+    give_up = rig.watch.wait(rig.log("jobs"), 1, lambda: called.append("never"))
+    give_up()
+    give_up()
+    assert len(rig.watch) == 0
+    rig.watch.wait(rig.log("gone"), 1, lambda: called.append("gone"))
+    rig.drop("gone")
+    rig.pump()
+    rig.watch.wait(rig.log("jobs"), 1, lambda: called.append("over"))
+    rig.watch.end_waiting()
+    rig.pump()
+    assert called == ["gone", "over"] and len(rig.watch) == 0
+
+
+# ---- pressure
+
+
+def test_a_pump_ends_with_its_slice_and_the_rest_is_for_the_next_one() -> None:
+    rig = WatchRig()
+    for topic in ("a", "b", "c"):
+        rig.configure(topic)
+    ear = slow(rig, "a", "b", "c")
+    for topic in ("a", "b", "c"):
+        rig.write(topic, 1)
+    rig.work()
+    told = []
+    while rig.pumps_wanted:
+        rig.pumps_wanted = 0
+        rig.watch.pump()
+        told.append([key for _, key, _ in ear.take()])
+    assert told == [["a"], ["b"], ["c"]], "the loop had a turn after each"
+
+
+def test_who_was_not_reached_comes_before_who_wants_more() -> None:
+    rig = WatchRig()
+    rig.write("long", *range(5))
+    for topic in ("b", "c"):
+        rig.write(topic, 1)
+    ear = Slow(rig.watch)
+    ear.rig = rig
+    for topic in ("long", "b", "c"):
+        ear.watcher.subscribe(topic, replace(VIEW, limit=1))
+    for _ in range(3):
+        rig.watch.pump()
+    assert [key for kind, key, _ in ear.told if kind == "record"] == ["long", "b", "c"]
+
+
+def test_who_was_not_reached_within_a_topic_is_not_forgotten() -> None:
+    rig = WatchRig()
+    rig.configure("jobs")
+    ears = [Slow(rig.watch) for _ in range(3)]
+    for limit, ear in enumerate(ears, 10):
+        ear.rig = rig
+        ear.watcher.subscribe("jobs", replace(VIEW, limit=limit))
+    rig.pump()
+    rig.write("jobs", 1)
+    rig.pump()
+    assert [ear.seqs("jobs") for ear in ears] == [[1]] * 3
+
+
+def test_under_pressure_the_more_important_topic_goes_first() -> None:
+    rig = WatchRig()
+    for number, topic in enumerate(("low", "middle", "high")):
+        rig.configure(topic, priority=number * 50)
+    ear = slow(rig, "low", "middle", "high")
+    rig.clock.advance(AGING_MS)
+    for _ in range(100):
+        for topic in ("low", "middle", "high"):
+            rig.write(topic, "x")
+        rig.work()
+        rig.watch.pump()
+        rig.clock.advance(AGING_MS)
+    order = [key for kind, key, _ in ear.told if kind == "record"]
+    assert order[0] == "low", "there was no pressure yet"
+    assert order.count("high") > order.count("middle") > order.count("low")
+
+
+def test_nobody_starves() -> None:
+    rig = WatchRig()
+    rig.configure("low", priority=-500)
+    rig.configure("high", priority=500)
+    ear = slow(rig, "low", "high")
+    waited_ms = 0
+    rig.write("high", 0)
+    rig.write("low", 0)
+    rig.work()
+    rig.watch.pump()
+    ear.take()
+    while not any((kind, key) == ("record", "low") for kind, key, _ in ear.told):
+        rig.write("high", 1)
+        rig.work()
+        rig.watch.pump()
+        rig.clock.advance(AGING_MS)
+        waited_ms += AGING_MS + SLICE_MS
+    assert waited_ms > 5000, "a thousand points are ten seconds of waiting"
+    assert waited_ms < 20_000
+
+
+def test_who_waits_is_told_at_most_once_a_second() -> None:
+    rig = WatchRig()
+    rig.configure("low", priority=-1000)
+    rig.configure("high", priority=1000)
+    ear = slow(rig, "low", "high")
+    rig.write("high", 0)
+    rig.write("low", 0)
+    told = []
+    for _ in range(100):
+        rig.write("high", 1)
+        rig.work()
+        rig.watch.pump()
+        rig.clock.advance(AGING_MS)
+        told += [(rig.clock.now_ms(), key, gist) for kind, key, gist in ear.take() if kind == "paced"]
+    assert {key for _, key, _ in told} == {"low"} and len(told) >= 3
+    assert all(gist >= PACED_MS for _, _, gist in told)
+    moments = [moment for moment, _, _ in told]
+    assert all(late - early >= PACED_MS for early, late in pairwise(moments))
+
+
+def test_to_be_delivered_is_to_be_read() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    rig.ear("jobs")
+    rig.pump()
+    rig.clock.advance(60_000)
+    rig.write("jobs", 2)
+    rig.pump()
+    assert rig.engine.state("jobs", touch=False).last_read_ts == rig.clock.now_ms()

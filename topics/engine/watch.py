@@ -1,0 +1,284 @@
+"""Watching: who follows which logs, and the pump that gives everybody what is new.
+
+How it works. Each log that somebody follows has a `Feed`. When readers can see more of a log, its feed is marked, which
+costs one lookup however many are watching. A marked feed waits in a line, and `pump` works through the line: one batch
+to each cohort that is behind, and to the end of the line again while there is more. Joining marks the feed, too: the
+state is looked at after somebody has registered, so no wake-up can be missed, and nobody ever polls.
+
+A pump that does not get through within its slice of time leaves the rest for the next one, and the loop has its turn in
+between. From then on the line is sorted by effective priority, every 50 ms anew, in which waiting counts, so that
+nobody starves. Who has waited for a second is told to expect a delay.
+
+The host (`host.py`) runs the pump on its loop whenever `wanted` is called. Without one, tests call `pump` themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from topics.core import priority
+from topics.core.log import Log
+from topics.core.machine import Machine
+from topics.core.registry import Topic
+from topics.core.view import View
+from topics.engine.events import Form
+from topics.engine.feed import Feed, Waiter
+from topics.engine.watcher import Listener, Watcher, check_room, key_of
+from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT, MATCHED_TOPICS_MAX
+
+SLICE_NS: Final = 4_000_000
+"""How long a pump goes on before the loop gets a turn."""
+AGING_MS: Final = 50
+"""How often those who wait are put into order."""
+PACED_MS: Final = 1000
+"""Who waits for longer is told so, and again after as long."""
+
+
+class Watch:
+    def __init__(
+        self,
+        machine: Machine,
+        now_ms: Callable[[], int],
+        ticks_ns: Callable[[], int],
+        mark_dirty: Callable[[int], None],
+        limit_max: int,
+        grace_ms: int,
+    ) -> None:
+        self.now_ms = now_ms
+        self.ticks_ns = ticks_ns
+        self.wanted: Callable[[], None] = lambda: None
+        """Called when there is something to pump and there was not."""
+        self.grace_ms = grace_ms
+        """Who was blocked for so long is told of what it lost meanwhile as if it had just connected."""
+        self.pumped_ns = 0
+        """When the pump last began: time enough for who asks often."""
+        self.waiting_over = False
+        self.strong_logs: set[int] = set()
+        """Logs whose syncs somebody waits for: their `synced` is news, too."""
+        self._machine = machine
+        self._mark_dirty = mark_dirty
+        self._limit_max = limit_max
+        self._feeds: dict[int, Feed] = {}
+        self._watchers_by_prefix: dict[str, dict[Watcher, None]] = {}
+        self._line: list[Feed] = []
+        self._asked = False
+        """Whether a pump was asked for and has not come yet."""
+        self._sorted_ms = 0
+        self._paced_ms = 0
+        self._pressed = False
+        """Whether the last pump left somebody waiting."""
+
+    def __len__(self) -> int:
+        """How many logs are watched."""
+        return len(self._feeds)
+
+    # ---- watchers
+
+    def open(self, listener: Listener, form: Form) -> Watcher:
+        """A watcher without subscriptions. Whoever opens one closes it."""
+        return Watcher(self, listener, form)
+
+    def wait(self, log: Log, above_seq: int, done: Callable[[], None]) -> Callable[[], None]:
+        """Have `done` called once, when readers see more than `above_seq` or never will. Returns how to give up."""
+        waiter = Waiter(above_seq, done)
+        feed = self._feed_of(self._machine.topic(log.topic), log)
+        feed.waiters.append(waiter)
+        self.mark(feed)
+
+        def give_up() -> None:
+            if waiter in feed.waiters:
+                feed.waiters.remove(waiter)
+                self.release(feed)
+
+        return give_up
+
+    def end_waiting(self) -> None:
+        """Everybody who waits goes on with what there is; from now on nobody waits."""
+        self.waiting_over = True
+        for feed in list(self._feeds.values()):
+            if feed.waiters:
+                self.mark(feed)
+
+    # ---- news
+
+    def note(self, log: Log) -> None:
+        """Readers can see more of a log. On the way of every write."""
+        feed = self._feeds.get(log.log_id)
+        if feed is not None:
+            self.mark(feed)
+
+    def mark(self, feed: Feed) -> None:
+        if feed.marked:
+            return
+        feed.marked = True
+        feed.marked_ms = self.now_ms()
+        self._line.append(feed)
+        self._ask()
+
+    def born(self, log_ids: Iterable[int]) -> None:
+        """Logs were created; those of topics that a wildcard matches are followed from their beginning."""
+        if not self._watchers_by_prefix:
+            return
+        for log_id in log_ids:
+            log = self._machine.logs[log_id]
+            topic = self._machine.topics.get(log.topic)
+            # A stage has a log as well, and the name of the topic it is for.
+            if topic is None or topic.first_log_id != log_id:
+                continue
+            # Every beginning of the name: their number does not depend on how many are watching.
+            for end in range(len(topic.name) + 1):
+                prefix = topic.name[:end]
+                for watcher in list(self._watchers_by_prefix.get(prefix, ())):
+                    watcher.born(topic, prefix)
+
+    def reborn(self, name: str, watcher: Watcher) -> None:
+        """A watcher was told that a topic is gone: if there is a new one by now, a wildcard takes it up."""
+        topic = self._machine.topics.get(name)
+        if topic is not None:
+            for prefix in list(watcher.patterns):
+                if name.startswith(prefix):
+                    watcher.born(topic, prefix)
+
+    def dropped(self, log_ids: Iterable[int]) -> None:
+        """Logs are gone with their topic."""
+        for log_id in log_ids:
+            feed = self._feeds.pop(log_id, None)
+            self.strong_logs.discard(log_id)
+            if feed is not None:
+                feed.gone = True
+                self.mark(feed)
+
+    # ---- the pump
+
+    def pump(self) -> None:
+        """Deliver for one slice of time."""
+        self._asked = False
+        self.pumped_ns = self.ticks_ns()
+        deadline_ns = self.pumped_ns + SLICE_NS
+        if self._pressed:
+            self._order()
+        try:
+            while self._line:
+                self._pump_line(deadline_ns)
+                if self.ticks_ns() >= deadline_ns:
+                    break
+        finally:
+            self._pressed = bool(self._line)
+            if self._pressed:
+                self._ask()
+            else:
+                self._sorted_ms = 0
+        if self._pressed:
+            self._tell_paced()
+
+    def _pump_line(self, deadline_ns: int) -> None:
+        """Go through the line once."""
+        line, self._line = self._line, []
+        served = 0
+        try:
+            for feed in line:
+                served += 1
+                feed.marked = False
+                if feed.advance(deadline_ns):
+                    self.mark(feed)
+                if self.ticks_ns() >= deadline_ns:
+                    break
+        finally:
+            # Those who were not reached stay ahead of those who were.
+            self._line[:0] = line[served:]
+
+    def _order(self) -> None:
+        now_ms = self.now_ms()
+        if now_ms - self._sorted_ms < AGING_MS:
+            return
+        self._sorted_ms = now_ms
+
+        def urgency(feed: Feed) -> int:
+            topic = feed.topic
+            return -priority.effective(
+                topic.config.priority, topic.config.auto_priority, now_ms, topic.last_read_ts, feed.marked_ms
+            )
+
+        self._line.sort(key=urgency)
+
+    def _tell_paced(self) -> None:
+        now_ms = self.now_ms()
+        if now_ms - self._paced_ms < PACED_MS:
+            return
+        late = [feed for feed in self._line if now_ms - feed.marked_ms >= PACED_MS]
+        if not late:
+            return
+        self._paced_ms = now_ms
+        topics: dict[Watcher, list[str]] = {}
+        for feed in late:
+            for watcher in feed.behind():
+                topics.setdefault(watcher, []).append(feed.topic.name)
+        waited_ms = now_ms - min(feed.marked_ms for feed in late)
+        for watcher, names in topics.items():
+            if not watcher.blocked:
+                watcher.listener.paced(names, waited_ms)
+
+    def _ask(self) -> None:
+        if not self._asked:
+            self._asked = True
+            self.wanted()
+
+    # ---- what watchers and feeds need
+
+    def topic(self, name: str) -> Topic | None:
+        return self._machine.topics.get(name)
+
+    def find(self, topic_name: str, partition: int) -> tuple[Topic, Log]:
+        topic = self._machine.topic(topic_name)
+        return topic, self._machine.log(topic, partition)
+
+    def log_of(self, topic: Topic, partition: int) -> Log:
+        return self._machine.log(topic, partition)
+
+    def places(self, prefix: str, taken: Collection[str]) -> list[tuple[Topic, int]]:
+        """All partitions of the topics whose names begin so, but for those whose keys are taken.
+
+        Raises `Throttled` when they and those taken are more than one watcher may follow.
+        """
+        found: list[tuple[Topic, int]] = []
+        for topic in self._machine.topics.page("", prefix, MATCHED_TOPICS_MAX + 1):
+            partitions = range(topic.config.partitions)
+            found += [(topic, each) for each in partitions if key_of(topic.name, each) not in taken]
+            check_room(len(taken) + len(found), prefix)
+        return found
+
+    def expect(self, prefix: str, watcher: Watcher) -> None:
+        self._watchers_by_prefix.setdefault(prefix, {})[watcher] = None
+
+    def expect_no_more(self, prefix: str, watcher: Watcher) -> None:
+        watchers = self._watchers_by_prefix[prefix]
+        del watchers[watcher]
+        if not watchers:
+            del self._watchers_by_prefix[prefix]
+
+    def fitted(self, view: View) -> View:
+        """A view within what is allowed; a limit or a budget of 0 is the default."""
+        limit = min(view.limit or LIMIT_DEFAULT, self._limit_max)
+        byte_budget = min(view.byte_budget or BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX)
+        return View(limit, byte_budget, view.nodes, view.match, view.shape, view.strong)
+
+    def feed(self, topic: Topic, partition: int) -> Feed:
+        return self._feed_of(topic, self._machine.log(topic, partition))
+
+    def _feed_of(self, topic: Topic, log: Log) -> Feed:
+        feed = self._feeds.get(log.log_id)
+        if feed is None:
+            feed = self._feeds[log.log_id] = Feed(self, topic, log, key_of(topic.name, log.partition))
+        return feed
+
+    def release(self, feed: Feed) -> None:
+        """Somebody has left: a feed that nobody follows is let go."""
+        if not feed.used:
+            self._feeds.pop(feed.log.log_id, None)
+
+    def observe(self, topic: Topic, log: Log) -> None:
+        """Let time pass for a log that is about to be read."""
+        log.observe(topic.config, self.now_ms())
+        if log.released:
+            self._mark_dirty(log.log_id)
