@@ -35,14 +35,20 @@ check: setup ## Lint, types and import contracts only
 	@echo "import contracts"
 	@$(BIN)/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
-# The README's tour runs with curl. A machine without it gets it if we may install it, and leaves the tour out if not.
+# The README's tour runs with curl, the example page in chromium. A machine without them gets them if we may install
+# them, and leaves those tests out if not.
+INSTALL := test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --yes
 tools:
 	@command -v curl > /dev/null \
-		|| { test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --yes curl > /dev/null; } \
+		|| { $(INSTALL) curl > /dev/null; } \
 		|| echo "no curl, so the README's tour is left out (Debian: apt install curl)"
+	@command -v chromium > /dev/null \
+		|| { $(INSTALL) chromium > /dev/null; } \
+		|| echo "no chromium, so the example page is not tried in a browser (Debian: apt install chromium)"
 
 docs: setup ## Write the generated documents again
 	@$(BIN)/topics settings --markdown > docs/SETTINGS.md
+	@$(BIN)/topics help --markdown > docs/CLI.md
 
 bench: setup ## Measure speed
 	@$(BIN)/python -m bench

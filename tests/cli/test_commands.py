@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,10 +26,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_names_every_command_and_what_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     shown = capsys.readouterr().out
-    for command in COMMANDS:
-        assert command.__doc__ is not None
-        assert f"{command.__name__} " in shown
-        assert command.__doc__.splitlines()[0] in shown
+    for name in COMMANDS:
+        module = import_module(f"topics.cli.{name}")
+        summary = module.SUMMARY if hasattr(module, "COMMANDS") else getattr(module, name).__doc__.splitlines()[0]
+        assert f"{name} " in shown
+        assert summary in shown
 
 
 def test_no_arguments_is_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,11 +52,18 @@ def test_settings_shows_every_value_in_effect(
     monkeypatch.setenv("TOPICS_HOT_BYTES", "1GiB")
     monkeypatch.setenv("TOPICS_WAL_SHARD", "3")
     (tmp_path / "topics.toml").write_text("port = 4123")
-    assert run(["settings", "--config", str(tmp_path / "topics.toml")]) == 0
-    shown = capsys.readouterr().out
+    monkeypatch.setenv("TOPICS_URL", "http://127.0.0.1:4000")
+    monkeypatch.setenv("TOPICS_API_KEYS", "hunter2")
+    config = ("settings", "--config", str(tmp_path / "topics.toml"))
+    assert run([*config, "--no-json"]) == 0
+    shown, said = capsys.readouterr()
     assert [setting.variable for setting in TABLE if setting.variable not in shown] == []
-    assert "1 GiB" in shown and "4123" in shown
-    assert "TOPICS_WAL_SHARD is set but is no setting; did you mean TOPICS_WAL_SHARDS?" in shown
+    assert "1 GiB" in shown and "4123" in shown and "hunter2" not in shown
+    assert said == "TOPICS_WAL_SHARD is set but is no setting; did you mean TOPICS_WAL_SHARDS?\n"
+    assert run(config) == 0
+    rows = {row["variable"]: row["value"] for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert (rows["TOPICS_HOT_BYTES"], rows["TOPICS_PORT"], rows["TOPICS_API_KEYS"]) == (1 << 30, 4123, "***")
+    assert len(rows) == len(TABLE)
 
 
 def test_the_settings_document_is_fresh(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,6 +78,59 @@ def test_an_unknown_command_is_an_error() -> None:
     assert 'Unknown command "bogus"' in done.stderr
 
 
+def test_a_slip_of_the_pen_is_one_line_with_what_to_do_next(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, words in (
+        (["bogus"], 'topics: usage: Unknown command "bogus"'),
+        (["wirte", "orders"], 'Did you mean "write"?'),
+        (["read", "orders", "--bogus"], "topics: usage: Unknown option: --bogus; see `topics read --help`"),
+        (["read"], "parameter TOPIC requires an argument; see `topics read --help`"),
+        (["topic", "craete"], "see `topics topic --help`"),
+        (["read", "orders", "--dir", "a", "--url", "http://b"], "--url and --dir both say where"),
+        (["read", "orders", "--url", "nonsense"], "nonsense"),
+        (["completion", "tcsh"], "bash"),
+    ):
+        assert run(arguments) == 2, arguments
+        out, said = capsys.readouterr()
+        assert (out, said.count("\n")) == ("", 1), said
+        assert words in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["read", "-h"], ["help"], ["version"], ["settings", "--no-json"]]
+)
+def test_output_that_nobody_reads(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "topics", *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(app: object, name: str, section: object) -> None:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr("topics.cli._add", fail)
+    with pytest.raises(AssertionError, match="a bug"):
+        run(["version"])
+
+
+def test_a_disk_that_fails_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(app: object, name: str, section: object) -> None:
+        raise OSError(5, "Input/output error", "/data/wal")
+
+    monkeypatch.setattr("topics.cli._add", fail)
+    assert run(["version"]) == 1
+    said = capsys.readouterr().err
+    assert said == "topics: io_error: /data/wal: Input/output error; see to it and try again\n"
+
+
 def test_the_module_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "topics", "version"], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stdout.split()[0]) == (0, "topics")
+
+
+def test_a_command_does_not_wait_for_what_only_another_one_needs() -> None:
+    code = "import sys, topics.cli; sys.exit(any(name in sys.modules for name in ('numpy', 'rich.console', 'asyncio')))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

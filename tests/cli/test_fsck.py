@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
-import pty
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.engine.damage import DIRECTORY, build
 from topics.storage.fs import RealFs
 
@@ -45,7 +41,7 @@ def topics(*arguments: str | Path, **environment: str) -> subprocess.CompletedPr
 
 
 def test_a_healthy_directory(directory: Path) -> None:
-    done = topics(directory)
+    done = topics(directory, "--no-json")
     assert done.returncode == 0
     assert done.stdout.startswith("clean: ")
     assert "17 records; last stop: clean" in done.stdout
@@ -59,7 +55,7 @@ def test_the_directory_may_come_from_the_settings(directory: Path) -> None:
 def test_damage_is_shown_with_its_place_and_what_to_do(directory: Path) -> None:
     damage(directory)
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.name != "lock"}
-    done = topics(directory)
+    done = topics(directory, "--no-json")
     assert done.returncode == 1
     for part in (SEGMENT, "176", "ledger", "1..4", "would be lost", "--repair"):
         assert part in done.stdout, part
@@ -70,7 +66,7 @@ def test_damage_is_shown_with_its_place_and_what_to_do(directory: Path) -> None:
 def test_a_repair_says_what_is_lost_and_where_the_damaged_files_are(directory: Path) -> None:
     damage(directory)
     bad = (directory / SEGMENT).read_bytes()
-    done = topics(directory, "--repair")
+    done = topics(directory, "--repair", "--no-json")
     assert done.returncode == 1
     assert "repaired: " in done.stdout
     (aside,) = directory.glob("damaged-*/*")
@@ -81,9 +77,9 @@ def test_a_repair_says_what_is_lost_and_where_the_damaged_files_are(directory: P
     assert topics(directory).returncode == 0
 
 
-def test_json_is_the_report_and_nothing_else(directory: Path) -> None:
+def test_a_pipe_gets_the_report_as_json_and_nothing_else(directory: Path) -> None:
     damage(directory)
-    done = topics(directory, "--json")
+    done = topics(directory)
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert report["findings"][0]["file"] == str(directory / SEGMENT)
@@ -116,31 +112,8 @@ def test_a_bad_setting_cannot_run(directory: Path) -> None:
 
 
 def test_a_terminal_gets_a_progress_bar(directory: Path) -> None:
-    master, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-    environment = os.environ | {"TERM": "xterm-256color"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "topics", "fsck", str(directory)],
-        stdout=terminal,
-        stderr=terminal,
-        cwd=ROOT,
-        env=environment,
-    )
-    os.close(terminal)
-    shown = b""
-    while chunk := read_terminal(master):
-        shown += chunk
-    os.close(master)
-    assert process.wait() == 0
-    assert b"checking" in shown and "━".encode() in shown
-    assert b"kB" in shown or b"KiB" in shown or b"bytes" in shown
-    assert b"clean: " in shown
-
-
-def read_terminal(master: int) -> bytes:
-    """The next output; nothing when the other side is closed, which a terminal says with an error."""
-    try:
-        return os.read(master, 4096)
-    except OSError as error:
-        assert error.errno == errno.EIO
-        return b""
+    with Terminal("fsck", directory) as terminal:
+        assert terminal.end() == 0
+        assert "checking ━" in terminal.shown
+        assert "bytes" in terminal.shown or "KiB" in terminal.shown
+        assert "clean: " in terminal.shown

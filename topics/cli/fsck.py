@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
-from rich.console import Console, Group
-from rich.panel import Panel
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Group
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from topics.cli.exitcode import Exit
+from topics.cli.screen import JsonFlag, Screen
 from topics.clock import SystemClock
-from topics.embedded import SALT_BITS, options
 from topics.engine.findings import Finding, FsckReport
 from topics.engine.fsck import fsck as check
 from topics.engine.fsck import total_bytes
-from topics.errors import TopicsError
+from topics.engine.opening import SALT_BITS, options
 from topics.settings import load
 from topics.storage.fs import RealFs
 
-EXIT_CLEAN = 0
-EXIT_DAMAGED = 1
-EXIT_CANNOT_RUN = 2
+COLUMNS = (TextColumn("checking"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
 
 
 def fsck(
@@ -35,46 +31,44 @@ def fsck(
     /,
     *,
     repair: Annotated[
-        bool, Parameter(negative="", help="Save what is readable, and say what is lost. Damaged files are kept aside.")
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Save what is readable, and say what is lost. Damaged files are kept aside.",
+        ),
     ] = False,
-    json: Annotated[bool, Parameter(negative="", help="Print the report as JSON.")] = False,
+    json: JsonFlag = None,
 ) -> int:
     """Check every byte of a data directory that no process has open.
 
-    Exits with 0 when all is well, 1 when something is damaged (or was, before a repair) and 2 when it cannot run.
-    Without --repair nothing is changed. For example:
+    Ends with 0 when all is well and 1 when something is damaged (or was, before a repair). Without --repair nothing
+    is changed. For example:
 
-        topics fsck /srv/topics --repair
+        topics fsck ./elsewhere --repair
     """
-    errors = Console(stderr=True)
-    try:
-        settings = load()
-        settings = replace(settings, data_dir=directory or settings.data_dir)
-        chosen = options(settings)
-        fs, clock = RealFs(), SystemClock()
-        with _progress(errors, total_bytes(fs, settings.data_dir, chosen.cold_dir)) as on_bytes:
-            report = check(fs, settings.data_dir, clock, lambda: secrets.randbits(SALT_BITS), chosen, repair, on_bytes)
-    except TopicsError as error:
-        errors.print(Panel(Text(error.message), title=error.code, border_style="red"))
-        return EXIT_CANNOT_RUN
-    except OSError as error:
-        errors.print(Panel(Text(str(error)), title="the disk refuses", border_style="red"))
-        return EXIT_CANNOT_RUN
-    if json:
-        Console(soft_wrap=True, highlight=False, markup=False).print(msgspec.json.encode(report).decode())
-    else:
-        Console().print(_shown(report))
-    return EXIT_CLEAN if report.clean else EXIT_DAMAGED
-
-
-@contextmanager
-def _progress(console: Console, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar of the bytes read, for a person who watches."""
-    columns = (TextColumn("checking"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    screen = Screen(json)
+    settings = load()
+    settings = replace(settings, data_dir=directory or settings.data_dir)
+    chosen = options(settings)
+    fs, clock = RealFs(), SystemClock()
+    total = total_bytes(fs, settings.data_dir, chosen.cold_dir)
+    with screen.progress(*COLUMNS) as progress:
         task = progress.add_task("checking", total=total)
-        yield lambda done: progress.advance(task, done)
-        progress.update(task, completed=total)
+        report = check(
+            fs,
+            settings.data_dir,
+            clock,
+            lambda: secrets.randbits(SALT_BITS),
+            chosen,
+            repair,
+            lambda done: progress.advance(task, done),
+        )
+    if screen.as_json:
+        screen.lines([msgspec.json.encode(report)])
+    else:
+        screen.out.print(_shown(report))
+    return Exit.OK if report.clean else Exit.FAILED
 
 
 def _shown(report: FsckReport) -> Group:

@@ -1,0 +1,88 @@
+"""Every example of every `--help` runs, as it stands, in a shell."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+import topics
+from tests.cli.rig import TIMEOUT_S, clean_environment
+from tests.e2e.served import Served, served
+from topics.cli.reference import commands, examples
+
+ADDRESS = "http://127.0.0.1:4000"
+EXAMPLES = [pytest.param(path, examples(command), id=path) for path, command in commands()]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Served]]:
+    """A server, and a directory of data that nobody has open."""
+    here = tmp_path_factory.mktemp("examples")
+    with topics.sync.open(here / "elsewhere") as client:
+        client.topic("orders").write({"sku": "A1"})
+    with served(here / "data") as server:
+        yield here, server
+
+
+@pytest.fixture
+def place(world: tuple[Path, Served], tmp_path: Path) -> Path:
+    """A directory with what the examples talk of: ./data is the server's."""
+    here, server = world
+    with topics.sync.connect(server.url) as client:
+        client.topic("orders").write_many([{"data": number, "tag": f"order-{number}"} for number in range(4)])
+        client.topic("payments").write(1)
+        client.topic("copy").write(1)
+        client.topic("invoices").drop()
+    (tmp_path / "data").symlink_to(here / "data")
+    copytree(here / "elsewhere", tmp_path / "elsewhere")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("path", "lines"), EXAMPLES)
+def test_the_example_runs(world: tuple[Path, Served], place: Path, path: str, lines: list[str]) -> None:
+    url = world[1].url
+    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = clean_environment() | {"PATH": search, "TOPICS_URL": url, "TOPICS_PORT": "0"}
+    if path == "restore":
+        with topics.sync.connect(url) as client:
+            client.backup(place / "topics.tar.gz", gzip=1)
+    for line in lines:
+        line = line.replace(ADDRESS, url).replace("--port 4000", "--port 0")
+        if line.startswith("topics serve"):
+            serve(line, place, environment)
+        else:
+            run(line, place, environment)
+
+
+def run(line: str, place: Path, environment: dict[str, str]) -> None:
+    command = ["sh", "-ec", line]
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    assert done.stdout or ">" in line
+    assert "Traceback" not in done.stderr
+
+
+def serve(line: str, place: Path, environment: dict[str, str]) -> None:
+    """Until it is ready, and then to its end."""
+    command = ["sh", "-ec", f"exec {line}"]
+    process = subprocess.Popen(command, cwd=place, env=environment, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        said = ""
+        while '"event":"ready"' not in said:
+            said = process.stderr.readline()
+            assert said, "it ended before it was ready"
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.wait(TIMEOUT_S)
+        process.stderr.close()

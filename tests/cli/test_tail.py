@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.rig import ROOT, TIMEOUT_S, Command, clean_environment
+from tests.e2e.served import Served, served
+
+
+class Following:
+    """`topics tail -f` with pipes; each line is waited for."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "topics", "tail", "-f", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=clean_environment(),
+        )
+        assert self.process.stdout is not None and self.process.stderr is not None
+        self.out, self.err = self.process.stdout, self.process.stderr
+
+    def event(self) -> Any:
+        line = self.out.readline()
+        assert line, self.err.read()
+        return json.loads(line)
+
+    def note(self) -> str:
+        return self.err.readline()
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(TIMEOUT_S)
+
+
+@contextmanager
+def following(*arguments: str) -> Iterator[Following]:
+    one = Following(*arguments)
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait(TIMEOUT_S)
+        one.out.close()
+        one.err.close()
+
+
+@pytest.fixture
+def remote(capfd: pytest.CaptureFixture[str], server: Served) -> Command:
+    return Command(capfd, ["--url", server.url])
+
+
+def data(topics: Command, *arguments: str | int) -> list[object]:
+    return [event.get("data", event.get("reason")) for event in topics.good("tail", *arguments)]
+
+
+def test_the_last_ones(topics: Command, topic: str) -> None:
+    topics.good("write", topic, *range(1, 21))
+    assert data(topics, topic) == list(range(11, 21))
+    assert data(topics, topic, "-n", 2) == [19, 20]
+    assert data(topics, topic, "-n", 0) == []
+    assert data(topics, topic, "-n", 100) == list(range(1, 21))
+    assert data(topics, topic, "--after", 18) == [19, 20]
+    assert topics.good("tail", topic, "-n", 1)[0].keys() == {"topic", "$seq", "$ts", "data"}
+
+
+def test_the_last_ones_are_found_behind_many_deleted_ones(topics: Command, topic: str) -> None:
+    topics.good("write", topic, 1, 2, 3, "--tag", "keep")
+    topics.good("write", topic, *range(4, 60), "--tag", "drop")
+    topics.good("delete", topic, "--tag", "drop")
+    assert data(topics, topic, "-n", 2) == [2, 3]
+    assert data(topics, topic, "-n", 2, "--tag", "keep") == [2, 3]
+    assert data(topics, topic, "-n", 2, "--tag", "nobody") == []
+
+
+def test_what_a_cap_has_taken_is_no_news_to_who_wants_the_last(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", topic, "--cap-records", 3)
+    topics.good("write", topic, *range(10))
+    assert data(topics, topic) == [7, 8, 9]
+    assert data(topics, topic, "--after", 0) == ["cap", 7, 8, 9], "but to who asked for all of them it is"
+
+
+def test_several_topics_and_partitions(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", topic, "--partitions", 2)
+    topics.good("write", topic, "0", "--partition", 0)
+    topics.good("write", topic, "1", "--partition", 1)
+    topics.good("write", f"{topic}-b", "2")
+    found = topics.good("tail", topic, f"{topic}-b", topic)
+    assert [(each["topic"], each.get("partition"), each["data"]) for each in found] == [
+        (topic, 0, 0),
+        (topic, 1, 1),
+        (f"{topic}-b", None, 2),
+    ]
+    shown = topics("tail", topic, f"{topic}-b", "--no-json").out
+    assert f"{topic}/1  1  1" in shown and f"{topic}-b  1  2" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "what"),
+    [
+        ((), 2, "name one or several"),
+        (("t", "-n", "-1"), 2, "--lines must be 0 to 100000, not -1"),
+        (("t", "-n", "x"), 2, 'Invalid value for -n: unable to convert "x" into int'),
+        (("t", "--after", "-1"), 2, "from_seq"),
+        (("nobody-wrote-this", "-f"), 3, "does not exist"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(topics: Command, arguments: tuple[str, ...], code: int, what: str) -> None:
+    topics.good("write", "t", "1")
+    said = topics("tail", *arguments)
+    assert (said.code, said.out) == (code, "")
+    assert what in said.err and said.err.count("\n") == 1
+
+
+def test_following_shows_what_comes_and_ends_with_a_signal(remote: Command, server: Served, topic: str) -> None:
+    remote.good("write", topic, 1, 2, 3)
+    remote.good("topic", "create", f"{topic}-b", "--cap-records", 2)
+    with following(topic, f"{topic}-b", "-n", "1", "--url", server.url) as tail:
+        assert tail.event()["data"] == 3
+        remote.good("write", f"{topic}-b", 4)
+        event = tail.event()
+        assert (event["topic"], event["data"]) == (f"{topic}-b", 4)
+        remote.good("write", topic, 5)
+        assert tail.event()["data"] == 5
+        assert tail.end(signal.SIGINT) == 130
+        assert tail.note() == "topics: interrupted: stopped by Ctrl-C\n"
+
+
+def test_sigterm_ends_it_cleanly_too(remote: Command, server: Served, topic: str) -> None:
+    remote.good("write", topic, 1)
+    with following(topic, "--url", server.url) as tail:
+        assert tail.event()["data"] == 1
+        assert tail.end(signal.SIGTERM) == 143
+        assert tail.note() == "topics: terminated: stopped by SIGTERM\n"
+
+
+def test_a_directory_can_be_followed(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    local = Command(capfd, ["--dir", str(tmp_path / "data")])
+    local.good("write", "orders", 1)
+    with following("orders", "--dir", str(tmp_path / "data")) as tail:
+        assert tail.event()["data"] == 1
+        said = local("write", "orders", 2)
+        assert (said.code, "directory_locked" in said.err) == (2, True)
+        assert tail.end(signal.SIGINT) == 130
+    assert local.good("write", "orders", 2)[0]["first_seq"] == 2, "it has let go of the directory"
+
+
+def test_a_gap_is_a_line_of_its_own(remote: Command, server: Served, topic: str) -> None:
+    remote.good("topic", "create", topic, "--cap-records", 2)
+    remote.good("write", topic, *range(5))
+    with following(topic, "--after", "0", "--url", server.url) as tail:
+        assert tail.event() == {"topic": topic, "gap_from": 1, "gap_to": 3, "reason": "cap"}
+        assert [tail.event()["data"] for _ in range(2)] == [3, 4]
+
+
+def test_a_topic_that_is_dropped_does_not_end_the_others(remote: Command, server: Served, topic: str) -> None:
+    remote.good("write", topic, 1)
+    remote.good("write", f"{topic}-b", 2)
+    with following(topic, f"{topic}-b", "--url", server.url) as tail:
+        assert [tail.event()["data"] for _ in range(2)] == [1, 2]
+        remote.good("topic", "rm", topic)
+        assert tail.note() == f'topic "{topic}" does not exist; the others go on\n'
+        remote.good("write", f"{topic}-b", 3)
+        assert tail.event()["data"] == 3
+        remote.good("topic", "rm", f"{topic}-b")
+        assert tail.process.wait(TIMEOUT_S) == 3
+        assert "topic_not_found" in tail.note()
+
+
+def test_it_ends_when_nobody_reads_although_nothing_comes(remote: Command, server: Served, topic: str) -> None:
+    remote.good("write", topic, 1)
+    with following(topic, "--url", server.url) as tail:
+        tail.event()
+        tail.out.close()
+        assert tail.process.wait(TIMEOUT_S) == 141
+        assert tail.err.read() == ""
+
+
+def test_a_restart_of_the_server_is_survived_and_told(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with served(tmp_path / "data", port=port) as server:
+        url = server.url
+        remote = Command(capfd, ["--url", url])
+        remote.good("write", "a", 1)
+        remote.good("write", "b", 2)
+        with following("a", "b", "--url", url) as tail:
+            assert [tail.event()["data"] for _ in range(2)] == [1, 2]
+            assert server.stop() == 0
+            note = tail.note()
+            assert "waiting for it to come back" in note and url in note
+            with served(tmp_path / "data", port=port):
+                remote.good("write", "a", 3)
+                assert tail.event()["data"] == 3
+                remote.good("write", "b", 4)
+                assert tail.event()["data"] == 4
+                assert tail.note() == f"{url} is back; going on where it stopped\n"
+                assert tail.end(signal.SIGINT) == 130
+            assert tail.out.read() == "", "nothing is printed twice"

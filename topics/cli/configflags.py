@@ -1,0 +1,86 @@
+"""The config of a topic as flags, the same for `topics topic create` and `topics topic config`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from topics.client.fields import ConfigFields
+from topics.errors import InvalidRequest
+from topics.settings import Unit, parse_number
+
+CONFIG = Group("Config", sort_key=50)
+NOTHING = "none"
+"""How a flag says null."""
+
+
+def _flag(doc: str) -> Parameter:
+    return Parameter(group=CONFIG, help=doc, show_default=False)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ConfigFlags:
+    """A flag for each config field; None is not said."""
+
+    type: Annotated[Literal["log", "queue", "heap"] | None, _flag("How records are taken; fixed at creation.")] = None
+    ttl_ms: Annotated[str | None, _flag("Age at which records expire, like 1h or 60000; 0 is never.")] = None
+    cap_records: Annotated[str | None, _flag("Records retained at most; 0 is no cap.")] = None
+    cap_bytes: Annotated[str | None, _flag("Bytes retained at most, like 64MiB; 0 is no cap.")] = None
+    discard: Annotated[
+        Literal["old", "reject"] | None, _flag("What a full topic does: drop the oldest, or refuse the write.")
+    ] = None
+    durability: Annotated[
+        Literal["ephemeral", "memory", "disk", "fsync"] | None, _flag("When a write is acked, and what it survives.")
+    ] = None
+    priority: Annotated[str | None, _flag("-1000 to 1000; none derives it from reads.")] = None
+    auto_priority: Annotated[bool | None, _flag("Whether reads raise the priority.")] = None
+    auto_create: Annotated[bool | None, _flag("Whether a write may make the topic.")] = None
+    idempotency_window_ms: Annotated[str | None, _flag("How long idempotency keys are remembered.")] = None
+    dedupe_node: Annotated[bool | None, _flag("Whether readers can leave out their own records.")] = None
+    lease_ms: Annotated[str | None, _flag("Queue: how long a claim lasts.")] = None
+    claim_jitter_ms: Annotated[str | None, _flag("Queue: how long claims are gathered.")] = None
+    max_deliveries: Annotated[str | None, _flag("Queue: deliveries before a job is dead-lettered; 0 is no limit.")] = (
+        None
+    )
+    dead_letter: Annotated[str | None, _flag("Queue: the topic such jobs go to, or none.")] = None
+    leases_durable: Annotated[bool | None, _flag("Queue: whether leases survive a crash.")] = None
+    partitions: Annotated[str | None, _flag("Logs that the topic is made of; fixed at creation.")] = None
+
+    def fields(self) -> ConfigFields:
+        """The fields that were said."""
+        said = {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        values = {name: _value(name, given) if isinstance(given, str) else given for name, given in said.items()}
+        # What the names and values may be is for the engine to say; this only reads units.
+        make: Callable[..., ConfigFields] = ConfigFields
+        return make(**values)
+
+
+NO_CONFIG = ConfigFlags()
+_NULLABLE = {"priority", "dead_letter"}
+_TEXTS = {"type", "discard", "durability", "dead_letter"}
+
+
+def _value(name: str, given: str) -> str | int | None:
+    if name in _NULLABLE and given == NOTHING:
+        return None
+    if name in _TEXTS:
+        return given
+    if name == "priority":
+        return _whole(name, given)
+    unit = Unit.MS if name.endswith("_ms") else Unit.BYTES if name.endswith("_bytes") else Unit.COUNT
+    number = parse_number(given, unit)
+    if number is None:
+        expected = {Unit.MS: "a duration like 1h or 60000", Unit.BYTES: "a size like 64MiB"}.get(unit, "a whole number")
+        raise InvalidRequest(f"--{name.replace('_', '-')}={given}: expected {expected}", field=name, expected=expected)
+    return number
+
+
+def _whole(name: str, given: str) -> int:
+    try:
+        return int(given)
+    except ValueError:
+        raise InvalidRequest(f"--{name}={given}: expected a whole number or {NOTHING}", field=name) from None

@@ -1,0 +1,25 @@
+"""Asking a person before something is gone for good."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from rich.text import Text
+
+from topics.cli.screen import Screen, printable
+from topics.cli.source import stdin_chunks
+
+
+async def agreed(screen: Screen, question: str, *, yes: bool) -> bool:
+    """Whether to go on: asked at a terminal, taken for granted in a script and with `yes`.
+
+    Anything but y is a no.
+    """
+    if yes or not screen.can_ask:
+        return True
+    screen.errors.print(Text(f"{printable(question)} [y/N] ", style="bold yellow"), end="", soft_wrap=True)
+    async with aclosing(stdin_chunks()) as chunks:
+        answer = await anext(chunks, b"")
+    if not answer.endswith(b"\n"):
+        screen.errors.print()
+    return answer.strip().lower() in (b"y", b"yes")
