@@ -13,10 +13,14 @@ ROOT = Path(__file__).parents[1]
 
 VALUES = ["Discard", "Durability", "Gap", "Page", "Reason", "Record", "Tombstone", "TopicConfig", "TopicType"]
 ANSWERS = ["Aborted", "Configured", "Deleted", "Dropped", "Published", "StageState", "TopicState", "Written"]
-NAMES = [*VALUES, *ANSWERS, "Client", "Topic", "open", "sync", "errors", "__version__"]
+CURSORS = ["Cursor", "CursorStore", "FileCursors", "MemoryCursors"]
+PRODUCERS = ["Delivered", "Delivery", "Producer", "TopicProducer"]
+CLIENTS = ["Client", "Topic", "connect", "open", "sync", "trace_context"]
+NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *CLIENTS, "errors", "__version__"]
 
-CLIENT_NAMES = ["abort", "close", "publish", "stage", "topic", "topics"]
-TOPIC_NAMES = ["configure", "create", "delete", "diff", "drop", "follow", "name", "state", "write", "write_many"]
+CLIENT_NAMES = ["abort", "backup", "close", "follow", "producer", "publish", "stage", "topic", "topics"]
+TOPIC_NAMES = ["configure", "create", "delete", "diff", "drop", "follow", "name", "producer", "state", "write"]
+TOPIC_NAMES += ["write_many"]
 
 
 def methods(kind: type) -> list[str]:
@@ -27,7 +31,7 @@ def test_these_names_stay() -> None:
     assert sorted(topics.__all__) == sorted(NAMES)
     assert methods(topics.Client) == CLIENT_NAMES
     assert methods(topics.Topic) == TOPIC_NAMES
-    assert sorted(sync.__all__) == ["Client", "Topic", "open"]
+    assert sorted(sync.__all__) == ["Client", "Delivery", "Producer", "Topic", "TopicProducer", "connect", "open"]
 
 
 def test_every_name_is_there_and_says_what_it_is() -> None:

@@ -8,14 +8,22 @@ import pytest
 
 import topics
 from tests.client.rig import GUARD_SECONDS
-from topics import Gap, Reason, Record, errors, sync
+from topics import Gap, Reason, Record, errors, sync, testing
 
 
 def public(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(("plain", "original"), [(sync.Client, topics.Client), (sync.Topic, topics.Topic)])
+PAIRS = [
+    (sync.Client, topics.Client),
+    (sync.Topic, topics.Topic),
+    (sync.Producer, topics.Producer),
+    (sync.TopicProducer, topics.TopicProducer),
+]
+
+
+@pytest.mark.parametrize(("plain", "original"), PAIRS)
 def test_the_plain_face_has_the_same_names_words_and_parameters(plain: type, original: type) -> None:
     assert public(plain) == public(original)
     for name in public(original):
@@ -31,6 +39,7 @@ def test_the_plain_face_has_the_same_names_words_and_parameters(plain: type, ori
 
 def test_both_open_alike() -> None:
     assert inspect.signature(sync.open).parameters == inspect.signature(topics.open).parameters
+    assert inspect.signature(sync.connect).parameters == inspect.signature(topics.connect).parameters
 
 
 def test_the_whole_way_without_asyncio(tmp_path: Path) -> None:
@@ -119,3 +128,36 @@ def test_no_thread_is_left_behind(tmp_path: Path) -> None:
         assert set(threading.enumerate()) == during
     left = set(threading.enumerate()) - before
     assert left == set()
+
+
+def test_the_whole_way_over_http(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    with testing.running_server() as server:
+        with server.client() as client:
+            orders = client.topic("orders")
+            assert orders.create(ttl_ms=60_000).created
+            orders.write({"sku": "A1"}, tag="order-1")
+            with orders.producer(linger_ms=1) as producer:
+                delivery = producer.send(b"bytes")
+                producer.flush()
+                assert delivery.done() and delivery.result().seq == 2
+            with client.producer() as producer:
+                producer.send("orders", "third")
+            assert [record.data for record in orders.diff().records] == [{"sku": "A1"}, b"bytes", "third"]
+            cursors = topics.FileCursors(tmp_path / "c")
+            for expected in ([1, 2], [2, 3]):
+                seen = []
+                for event in orders.follow(cursors=cursors, commit_ms=0):
+                    assert isinstance(event, Record)
+                    seen.append(event.seq)
+                    if len(seen) == 2:
+                        break
+                assert seen == expected
+            for name, event in client.follow({"orders": 2}):
+                assert (name, event.data) == ("orders", "third")
+                break
+            with pytest.raises(errors.TopicNotFound):
+                client.topic("missing").diff()
+        with pytest.raises(errors.ConnectionFailed), sync.connect("http://127.0.0.1:1", attempts_max=1) as client:
+            client.topic("orders").write(1)
+    assert set(threading.enumerate()) == before

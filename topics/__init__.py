@@ -1,6 +1,6 @@
 """A durable event engine: one log per topic, and several ways to take from it.
 
-    async with topics.open("./data") as client:
+    async with topics.connect("http://127.0.0.1:4000") as client:     # or in this process: topics.open("./data")
         orders = client.topic("orders")
         await orders.write({"sku": "A1"}, tag="order-1")
         async for event in orders.follow():
@@ -37,7 +37,20 @@ from topics.model import (
 
 if TYPE_CHECKING:
     from topics import sync
-    from topics.client import Client, Topic
+    from topics.client import (
+        Client,
+        Cursor,
+        CursorStore,
+        Delivered,
+        Delivery,
+        MemoryCursors,
+        Producer,
+        Topic,
+        TopicProducer,
+        connect,
+        trace_context,
+    )
+    from topics.cursorfile import FileCursors
     from topics.embedded import open
 
 __version__ = "0.1.0"
@@ -46,12 +59,19 @@ __all__ = [
     "Aborted",
     "Client",
     "Configured",
+    "Cursor",
+    "CursorStore",
     "Deleted",
+    "Delivered",
+    "Delivery",
     "Discard",
     "Dropped",
     "Durability",
+    "FileCursors",
     "Gap",
+    "MemoryCursors",
     "Page",
+    "Producer",
     "Published",
     "Reason",
     "Record",
@@ -59,18 +79,35 @@ __all__ = [
     "Tombstone",
     "Topic",
     "TopicConfig",
+    "TopicProducer",
     "TopicState",
     "TopicType",
     "Written",
     "__version__",
+    "connect",
     "errors",
     "open",
     "sync",
+    "trace_context",
 ]
 
 # Every module of the package imports this one first. What stands on the engine is loaded when it is asked for, so that
 # the lower rooms do not depend on the upper ones and the command line starts without them.
-_LATER = {"open": "topics.embedded", "Client": "topics.client", "Topic": "topics.client", "sync": "topics.sync"}
+_CLIENT = (
+    "Client",
+    "Cursor",
+    "CursorStore",
+    "Delivered",
+    "Delivery",
+    "MemoryCursors",
+    "Producer",
+    "Topic",
+    "TopicProducer",
+    "connect",
+    "trace_context",
+)
+_LATER = {"open": "topics.embedded", "sync": "topics.sync", "FileCursors": "topics.cursorfile"}
+_LATER |= dict.fromkeys(_CLIENT, "topics.client")
 
 
 def __getattr__(name: str) -> object:

@@ -1,21 +1,25 @@
 """The same client for plain code, without asyncio.
 
-    with topics.sync.open("./data") as client:
+    with topics.sync.open("./data") as client:                        # or: topics.sync.connect("http://…")
         client.topic("orders").write({"sku": "A1"})
 
-Each client runs its engine on a thread of its own, so calls may come from any thread, and from several at once.
+Each client runs on a thread of its own, so calls may come from any thread, and from several at once.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import ParamSpec, Self
 
 from topics import client, embedded
-from topics.client.blocking import Face, Portal, blocking, iterating
-from topics.embedded import PathLike
+from topics.client.blocking import Face, Portal, blocking, handing, iterating, making
+from topics.savefile import PathLike
 
-__all__ = ["Client", "Topic", "open"]
+P = ParamSpec("P")
+
+__all__ = ["Client", "Delivery", "Producer", "Topic", "TopicProducer", "connect", "open"]
 
 
 def open(path: str | PathLike, **settings: str | int | None) -> Client:
@@ -26,6 +30,59 @@ def open(path: str | PathLike, **settings: str | int | None) -> Client:
     docs/SETTINGS.md.
     """
     return Client(embedded.open(path, **settings), Portal())
+
+
+def _faced(make: Callable[P, client.Client]) -> Callable[P, Client]:
+    @functools.wraps(make)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Client:
+        return Client(make(*args, **kwargs), Portal())
+
+    return call
+
+
+connect = _faced(client.connect)
+
+
+class Delivery(Face[client.Delivery]):
+    """A record that was handed to a producer. `result()` waits and says where it is, or why it is not there."""
+
+    result = blocking(client.Delivery.result)
+
+    def done(self) -> bool:
+        """Whether it is decided, one way or the other."""
+        return self._behind.done()
+
+
+class Producer(Face[client.Producer]):
+    """Writes to any topic of a client, in batches, exactly once and in order within each partition."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    send = handing(client.Producer.send, Delivery)
+    flush = blocking(client.Producer.flush)
+    close = blocking(client.Producer.close)
+
+
+class TopicProducer(Face[client.TopicProducer]):
+    """Writes to one topic in batches, exactly once and in order within each partition."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    send = handing(client.TopicProducer.send, Delivery)
+    flush = blocking(client.TopicProducer.flush)
+    close = blocking(client.TopicProducer.close)
 
 
 class Topic(Face[client.Topic]):
@@ -42,6 +99,7 @@ class Topic(Face[client.Topic]):
     drop = blocking(client.Topic.drop)
     write = blocking(client.Topic.write)
     write_many = blocking(client.Topic.write_many)
+    producer = making(client.Topic.producer, TopicProducer)
     diff = blocking(client.Topic.diff)
     follow = iterating(client.Topic.follow)
     delete = blocking(client.Topic.delete)
@@ -75,6 +133,9 @@ class Client(Face[client.Client]):
         return Topic(self._behind.topic(name), self._portal)
 
     topics = iterating(client.Client.topics)
+    producer = making(client.Client.producer, Producer)
+    follow = iterating(client.Client.follow)
     stage = blocking(client.Client.stage)
     publish = blocking(client.Client.publish)
     abort = blocking(client.Client.abort)
+    backup = blocking(client.Client.backup)

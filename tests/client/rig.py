@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -39,3 +39,14 @@ async def settle() -> None:
     """Let everything that can run do so, until all that is left are waits."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
+
+
+async def take_kept(events: AsyncGenerator[T, None], count: int) -> list[T]:
+    """The next events of a stream, all of them done with, and the end of it."""
+    taken = await take(events, count)
+    more = asyncio.ensure_future(anext(events))
+    await settle()
+    more.cancel()
+    await asyncio.gather(more, return_exceptions=True)
+    await events.aclose()
+    return taken

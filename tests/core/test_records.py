@@ -101,6 +101,11 @@ def test_records_can_be_encoded_twice_with_other_seqs() -> None:
 LIMITS = RecordLimits(batch_records=3, record_bytes=20, meta_bytes=15, tag_bytes=4, node_bytes=4)
 
 
+@pytest.mark.parametrize("data", [msgspec.Raw(b'{"a": null}'), [msgspec.Raw(b"null"), None]])
+def test_ready_text_may_hold_a_null(data: object) -> None:
+    assert Records.of([{"data": data}]).datas == [msgspec.json.encode(data)]
+
+
 @pytest.mark.parametrize(
     ("item", "field", "error"),
     [

@@ -1,6 +1,23 @@
 """The SDK: the same objects whether the engine runs in this process or elsewhere."""
 
 from topics.client.client import Client
+from topics.client.connector import connect
+from topics.client.cursors import Cursor, CursorStore, MemoryCursors
+from topics.client.delivery import Delivered, Delivery
+from topics.client.producer import Producer, TopicProducer
 from topics.client.topic import Topic
+from topics.client.tracing import trace_context
 
-__all__ = ["Client", "Topic"]
+__all__ = [
+    "Client",
+    "Cursor",
+    "CursorStore",
+    "Delivered",
+    "Delivery",
+    "MemoryCursors",
+    "Producer",
+    "Topic",
+    "TopicProducer",
+    "connect",
+    "trace_context",
+]

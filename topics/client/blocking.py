@@ -4,6 +4,8 @@ A face stands before an asyncio object and has its methods, made from them and n
 
     blocking     a coroutine method becomes one that returns its result
     iterating    a method that gives an async iterator becomes one that gives an iterator
+    handing      a coroutine method whose result is another asyncio object becomes one that returns the face of it
+    making       the same for a plain method
 
 Names, signatures and docstrings are those of the originals, for `help()` and for type checkers alike. All faces of
 one client share a `Portal`: the loop, the thread it runs in, and the way into it.
@@ -19,6 +21,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 A = TypeVar("A")
+B = TypeVar("B")
+F = TypeVar("F")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -98,6 +102,33 @@ def blocking(method: Callable[Concatenate[A, P], Coroutine[Any, Any, R]]) -> Cal
     @functools.wraps(method)
     def call(face: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
         return face._portal.run(method(face._behind, *args, **kwargs))
+
+    return call
+
+
+def handing(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, B]], face_of: Callable[[B, Portal], F]
+) -> Callable[Concatenate[Face[A], P], F]:
+    """A coroutine method that gives an asyncio object as one that gives the face of it."""
+
+    @functools.wraps(method)
+    def call(face: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> F:
+        return face_of(face._portal.run(method(face._behind, *args, **kwargs)), face._portal)
+
+    return call
+
+
+def making(
+    method: Callable[Concatenate[A, P], B], face_of: Callable[[B, Portal], F]
+) -> Callable[Concatenate[Face[A], P], F]:
+    """A plain method that makes an asyncio object, run on the loop it is for, as one that gives the face of it."""
+
+    @functools.wraps(method)
+    def call(face: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> F:
+        async def make() -> B:
+            return method(face._behind, *args, **kwargs)
+
+        return face_of(face._portal.run(make()), face._portal)
 
     return call
 

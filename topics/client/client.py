@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
-from topics.client.fields import RecordFields, check_records
-from topics.client.topic import Topic
-from topics.client.transport import StageRequest, Transport
-from topics.model import Aborted, Published, StageState, TopicState
+from topics.client.cursors import CursorStore
+from topics.client.fields import RecordFields
+from topics.client.follow import COMMIT_MS, follow_many
+from topics.client.payload import prepared
+from topics.client.producer import Producer
+from topics.client.produceroptions import ProducerFields
+from topics.client.topic import Topic, as_nodes
+from topics.client.transport import Match, Place, ReadRequest, StageRequest, Transport
+from topics.errors import InvalidRequest
+from topics.model import Aborted, Dropped, Gap, Published, Record, StageState, TopicState
+from topics.savefile import PathLike, save
+
+OnProgress = Callable[[int, int], None]
 
 TOPICS_PAGE = 100
 """Topics asked for at once while listing them."""
@@ -20,6 +29,7 @@ class Client:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._producers: set[Producer] = set()
 
     async def __aenter__(self) -> Self:
         await self._transport.open()
@@ -32,11 +42,15 @@ class Client:
 
     async def close(self) -> None:
         """Finish what was begun, store everything, let go of the engine. Leaving `async with` does it."""
-        await self._transport.close()
+        try:
+            for producer in list(self._producers):
+                await producer.close()
+        finally:
+            await self._transport.close()
 
     def topic(self, name: str) -> Topic:
         """The topic of this name, whether it exists already or not."""
-        return Topic(self._transport, name)
+        return Topic(self._transport, name, self._make_producer)
 
     async def topics(self, prefix: str = "") -> AsyncIterator[TopicState]:
         """The topics whose names begin with `prefix`, in order of their names: the state of each one's partition 0."""
@@ -48,6 +62,76 @@ class Client:
             if len(found) < TOPICS_PAGE:
                 return
             after = found[-1].topic
+
+    async def backup(
+        self, path: str | PathLike, *, gzip: int = 0, on_progress: OnProgress = lambda done, total: None
+    ) -> int:
+        """Save everything, as it is at this moment, into one new file; its size. Writers are not held up.
+
+        The file is there whole or not at all, and an existing one is never written over. `gzip` is a level from 1 to 9;
+        0 does not compress. `on_progress` gets the bytes so far and about how many there are, 0 when that is not known.
+        `topics restore` makes a directory of the file.
+        """
+        done_bytes = 0
+
+        def on_bytes(count: int) -> None:
+            nonlocal done_bytes
+            done_bytes += count
+            on_progress(done_bytes, stream.total_bytes)
+
+        async with self._transport.backup(gzip_level=gzip) as stream:
+            return await save(path if isinstance(path, str) else path.__fspath__(), stream, on_bytes)
+
+    # ---- many topics at once
+
+    def producer(self, **options: Unpack[ProducerFields]) -> Producer:
+        """Hands records for any topics over one by one and has them written in batches, each once and in order.
+
+            async with client.producer() as producer:
+                await producer.send("orders", {"sku": "A1"})
+                await producer.send("stock", {"sku": "A1", "change": -1})
+
+        The options are those of `Topic.producer`.
+        """
+        return self._make_producer(options)
+
+    def _make_producer(self, options: ProducerFields) -> Producer:
+        producer = Producer(self._transport, self._producers.discard, options)
+        self._producers.add(producer)
+        return producer
+
+    def follow(
+        self,
+        topics: Mapping[str, int] | Iterable[str],
+        *,
+        tail: bool = False,
+        node: str | Sequence[str] = (),
+        match: Match | None = None,
+        cursors: CursorStore | None = None,
+        commit_ms: int = COMMIT_MS,
+    ) -> AsyncIterator[tuple[str, Record | Gap | Dropped]]:
+        """Several topics as one stream: each event with the name of its topic, in order within each.
+
+            async for topic, event in client.follow({"orders": 0, "stock": 17}):
+                print(topic, event)
+            async for topic, event in client.follow(["tenant42:*"], tail=True):
+                print(topic, event)
+
+        `topics` are names, each with the seq it begins behind if it is a mapping; a `*` at the end of one stands for
+        all names that begin like that, also of topics made later. Where records were lost, a `Gap` comes in their
+        place. `Dropped` is the last event of a topic that is deleted. The other keywords are those of `Topic.follow`.
+        """
+        names = [topics] if isinstance(topics, str) else topics
+        begins = names if isinstance(names, Mapping) else dict.fromkeys(names, 0)
+        if not begins:
+            raise InvalidRequest("topics names none: give at least one", field="topics", expected="one name or more")
+        if tail and any(begins.values()):
+            raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
+        places = [
+            Place(topic=name, request=ReadRequest(from_seq=from_seq, nodes=as_nodes(node), match=match), tail=tail)
+            for name, from_seq in begins.items()
+        ]
+        return follow_many(self._transport, places, cursors, commit_ms)
 
     # ---- atomic batches
 
@@ -66,7 +150,7 @@ class Client:
         A stage may be added to until it is published. Each stage is for one partition of one topic.
         """
         request = StageRequest(
-            stage=stage, topic=topic, records=check_records(records), node=node, partition=partition, key=key
+            stage=stage, topic=topic, records=prepared(records), node=node, partition=partition, key=key
         )
         return await self._transport.stage(request)
 

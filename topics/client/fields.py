@@ -38,12 +38,14 @@ class ConfigFields(TypedDict, total=False):
 
 
 class RecordFields(TypedDict, total=False):
-    """One record of `write_many` or `stage`: `data` is any JSON value, the rest may be left out."""
+    """One record of `write_many` or `stage`: `data` is any JSON value or bytes, the rest may be left out."""
 
     data: Required[Any]
     tag: NotRequired[str | None]
     node: NotRequired[str | None]
     meta: NotRequired[Mapping[str, str] | None]
+    content_type: NotRequired[str | None]
+    """Kept in `meta` under `content-type`; of bytes, `application/octet-stream` unless you say otherwise."""
 
 
 CONFIG_NAMES = frozenset(ConfigFields.__annotations__)

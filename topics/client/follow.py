@@ -1,39 +1,105 @@
-"""Following a topic: pages that wait, turned into one stream without end.
+"""Following: pages turned into one stream of records and gaps without end, with its place kept if wanted.
 
-The state is a cursor and the epoch it belongs to. Each page moves the cursor; one that has nothing to tell has waited
-as long as a read may wait, and is asked for again. What a page tells of loss becomes a `Gap` ahead of its records.
-
-Seqs start again when a topic is dropped and made anew, so a cursor means something only within one epoch. When a page
-comes from another one, whether the cursor would still fit or not, the stream says so and starts over.
+What a page tells of loss becomes a `Gap` ahead of its records. With a store, an event counts as done when the next one
+is asked for: who stops in the middle of one, or fails, gets it again. So every event is processed at least once, and
+exactly once by whoever stores the result together with the seq.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
+from typing import Final
 
-from topics.client.transport import ReadRequest, Transport
-from topics.limits import WAIT_MS_MAX
-from topics.model import Gap, Reason, Record
+from topics.client.cursors import Cursor, CursorStore, cursor_name
+from topics.client.keeper import Keeper
+from topics.client.pages import located
+from topics.client.transport import Place, Transport
+from topics.limits import SECOND_MS
+from topics.model import Dropped, Gap, Page, Reason, Record
+
+Event = Record | Gap
+
+COMMIT_MS: Final = 1 * SECOND_MS
+"""How long what is done may wait to be saved, unless told otherwise."""
 
 
 async def follow(
-    transport: Transport, topic: str, request: ReadRequest, *, tail: bool = False
-) -> AsyncIterator[Record | Gap]:
-    """Records and gaps behind the request's cursor; with `tail`, behind what is there at the first step."""
-    cursor = request.from_seq
-    epoch: int | None = None
-    if tail:
-        state = await transport.state(topic, partition=request.partition, touch=True)
-        cursor, epoch = state.head_seq, state.epoch
-    while True:
-        page = await transport.read(topic, replace(request, from_seq=cursor, wait_ms=WAIT_MS_MAX))
-        if epoch not in (None, page.epoch):
-            yield Gap(gap_from=1, gap_to=page.head_seq, reason=Reason.RECREATED)
-            cursor, epoch = 0, page.epoch
-            continue
-        if page.tombstone is not None:
-            yield Gap(page.tombstone.gap_from, page.tombstone.gap_to, page.tombstone.reason)
-        for record in page.records:
-            yield record
-        cursor, epoch = page.next_from_seq, page.epoch
+    transport: Transport, place: Place, store: CursorStore | None = None, commit_ms: int = COMMIT_MS
+) -> AsyncIterator[Event]:
+    """Records and gaps of one topic behind a place, or behind where the store says that the follower was."""
+    keeper = None if store is None else Keeper(store, commit_ms)
+    try:
+        if keeper is not None:
+            place = _resumed(place, await keeper.load())
+        place = await located(transport, place)
+        async with aclosing(transport.pages(place)) as pages:
+            async for page in pages:
+                for event, cursor in _parts(page):
+                    if event is not None:
+                        yield event
+                    if keeper is not None:
+                        await keeper.done(cursor_name(page.topic, page.partition), cursor)
+    finally:
+        if keeper is not None:
+            await keeper.close()
+
+
+async def follow_many(
+    transport: Transport, places: Sequence[Place], store: CursorStore | None = None, commit_ms: int = COMMIT_MS
+) -> AsyncIterator[tuple[str, Event | Dropped]]:
+    """The same of several topics; each event comes with the name of its topic, and `Dropped` is the last of one."""
+    keeper = None if store is None else Keeper(store, commit_ms)
+    try:
+        if keeper is not None:
+            places = _all_resumed(places, await keeper.load())
+        async with aclosing(transport.watch(places)) as pages:
+            async for page in pages:
+                if isinstance(page, Dropped):
+                    yield page.topic, page
+                    if keeper is not None:
+                        await keeper.forget(page.topic)
+                    continue
+                for event, cursor in _parts(page):
+                    if event is not None:
+                        yield page.topic, event
+                    if keeper is not None:
+                        await keeper.done(cursor_name(page.topic, page.partition), cursor)
+    finally:
+        if keeper is not None:
+            await keeper.close()
+
+
+def _parts(page: Page) -> Iterator[tuple[Event | None, Cursor]]:
+    """What a page tells, each with where a reader is that is done with it; last, the end of the page."""
+    epoch = page.epoch
+    tombstone = page.tombstone
+    if tombstone is not None:
+        # A topic that was made anew is read from its beginning; the gap is about the one before.
+        seq = 0 if tombstone.reason is Reason.RECREATED else tombstone.gap_to
+        yield Gap(tombstone.gap_from, tombstone.gap_to, tombstone.reason), Cursor(seq, epoch)
+    for record in page.records:
+        yield record, Cursor(record.seq, epoch)
+    # A filter may have left out what stands behind the last record.
+    yield None, Cursor(page.next_from_seq, epoch)
+
+
+def _resumed(place: Place, cursors: dict[str, Cursor]) -> Place:
+    cursor = cursors.get(cursor_name(place.topic, place.request.partition))
+    if cursor is None:
+        return place
+    return replace(place, request=replace(place.request, from_seq=cursor.seq), epoch=cursor.epoch, tail=False)
+
+
+def _all_resumed(places: Sequence[Place], cursors: dict[str, Cursor]) -> list[Place]:
+    """Places as the store has them; a topic of a wildcard that the store knows gets a place of its own."""
+    resumed = [_resumed(place, cursors) for place in places]
+    named = {place.topic for place in places}
+    for place in places:
+        if place.topic.endswith("*"):
+            prefix = place.topic.removesuffix("*")
+            known = [name for name in cursors if name.startswith(prefix) and name not in named and "/" not in name]
+            resumed += [_resumed(replace(place, topic=name), cursors) for name in sorted(known)]
+            named.update(known)
+    return resumed

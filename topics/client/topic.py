@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
-from topics.client.fields import ConfigFields, RecordFields, check_config, check_records
-from topics.client.follow import follow
-from topics.client.transport import DeleteRequest, Match, ReadRequest, Transport, WriteRequest
+from topics.client.cursors import CursorStore
+from topics.client.fields import ConfigFields, RecordFields, check_config
+from topics.client.follow import COMMIT_MS, follow
+from topics.client.payload import prepared
+from topics.client.producer import Producer, TopicProducer
+from topics.client.produceroptions import ProducerFields
+from topics.client.transport import DeleteRequest, Match, Place, ReadRequest, Transport, WriteRequest
 from topics.errors import InvalidRequest
 from topics.model import Configured, Deleted, Dropped, Gap, Page, Record, TopicState, Written
 
@@ -15,9 +19,10 @@ from topics.model import Configured, Deleted, Dropped, Gap, Page, Record, TopicS
 class Topic:
     """A topic by its name. Making this object touches nothing; the first write creates the topic if need be."""
 
-    def __init__(self, transport: Transport, name: str) -> None:
+    def __init__(self, transport: Transport, name: str, make_producer: Callable[[ProducerFields], Producer]) -> None:
         self._transport = transport
         self._name = name
+        self._make_producer = make_producer
 
     def __repr__(self) -> str:
         return f"<Topic {self._name}>"
@@ -54,6 +59,7 @@ class Topic:
         tag: str | None = None,
         node: str | None = None,
         meta: Mapping[str, str] | None = None,
+        content_type: str | None = None,
         partition: int | None = None,
         key: str | None = None,
         idempotency_key: str | None = None,
@@ -63,12 +69,22 @@ class Topic:
     ) -> Written:
         """Append one record; the answer comes when it is as safe as the topic's durability class says.
 
-        `data` is any JSON value. `key` picks the partition by hash, `partition` by number. A write repeated with the
-        same `idempotency_key`, or the same `producer` (id, epoch, sequence), is answered and not appended again.
-        `create` and `config` say what happens when the topic does not exist yet.
+            done = await orders.write({"sku": "A1"}, tag="order-1", idempotency_key="request-17")
+            print(done.first_seq, done.deduped)
+
+        `data` is any JSON value, or bytes, which readers get back as bytes, with `content_type` in their meta. `key`
+        picks the partition by hash, `partition` by number. `create` and `config` say what happens when the topic does
+        not exist yet.
+
+        A write repeated with the same `idempotency_key`, or the same `producer` (id, epoch, sequence), is answered and
+        not appended again. So a write with one of them is repeated for you when a connection breaks. One without may
+        end in `ConnectionFailed` or `TimedOut`, and then nobody knows whether it was carried out.
         """
+        record: RecordFields = {"data": data, "tag": tag, "node": node, "meta": meta}
+        if content_type is not None:
+            record["content_type"] = content_type
         return await self.write_many(
-            [{"data": data, "tag": tag, "node": node, "meta": meta}],
+            [record],
             partition=partition,
             key=key,
             idempotency_key=idempotency_key,
@@ -91,11 +107,15 @@ class Topic:
     ) -> Written:
         """Append records in one atomic write: consecutive seqs, all or none.
 
-        Each is a mapping with `data` and, if wanted, `tag`, `node` and `meta`; `node` here is for those without one.
+        Each is a mapping with `data` and, if wanted, `tag`, `node`, `meta` and `content_type`; `node` here is for those
+        without one.
+
+            await orders.write_many([{"data": {"sku": "B2"}, "tag": "order-2"}, {"data": {"sku": "C3"}}])
+
         The other keywords are those of `write`.
         """
         request = WriteRequest(
-            records=check_records(records),
+            records=prepared(records),
             node=node,
             partition=partition,
             key=key,
@@ -105,6 +125,19 @@ class Topic:
             config=None if config is None else check_config(config),
         )
         return await self._transport.write(self._name, request)
+
+    def producer(self, **options: Unpack[ProducerFields]) -> TopicProducer:
+        """Hands records over one by one and has them written in batches, each once and in order.
+
+            async with orders.producer(linger_ms=20) as producer:
+                delivery = await producer.send({"sku": "A1"})
+            print((await delivery).seq)
+
+        Options: `linger_ms` (5), `batch_records_max` (1000), `batch_bytes_max` (512 KiB), `buffer_bytes_max` (32 MiB),
+        `delivery_timeout_ms` (2 min), `id` and `epoch` to be told from others, and as in `write`: `node`, `create`,
+        `config`.
+        """
+        return TopicProducer(self._make_producer(options), self._name)
 
     # ---- reading
 
@@ -132,7 +165,7 @@ class Topic:
             partition=partition,
             limit=limit,
             max_batch_bytes=max_batch_bytes,
-            nodes=_nodes(node),
+            nodes=as_nodes(node),
             match=match,
             include_tags=include_tags,
             include_meta=include_meta,
@@ -148,16 +181,28 @@ class Topic:
         node: str | Sequence[str] = (),
         match: Match | None = None,
         partition: int = 0,
+        cursors: CursorStore | None = None,
+        commit_ms: int = COMMIT_MS,
     ) -> AsyncIterator[Record | Gap]:
         """Every record behind a cursor, and those to come, without end.
 
+            async for event in orders.follow(cursors=topics.FileCursors("billing.cursors")):
+                if isinstance(event, topics.Gap):
+                    print("lost", event.gap_from, "to", event.gap_to, "because of", event.reason)
+                else:
+                    print(event.seq, event.data)
+
         Where records were lost before they could be read, a `Gap` comes in their place. With `tail` it begins behind
-        what is there at the first step. It ends with `TopicNotFound` when the topic is dropped.
+        what is there at the first step. It ends with `TopicNotFound` when the topic is dropped. When the server goes
+        away, it waits for it and goes on where it was.
+
+        With `cursors` it goes on where it was the last time: an event is done when the next one is asked for, and
+        what is done is saved within `commit_ms`, with 0 at once. After a crash the events since then come again.
         """
         if tail and from_seq:
             raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
-        request = ReadRequest(from_seq=from_seq, partition=partition, nodes=_nodes(node), match=match)
-        return follow(self._transport, self._name, request, tail=tail)
+        request = ReadRequest(from_seq=from_seq, partition=partition, nodes=as_nodes(node), match=match)
+        return follow(self._transport, Place(topic=self._name, request=request, tail=tail), cursors, commit_ms)
 
     # ---- deleting
 
@@ -178,5 +223,6 @@ class Topic:
         return await self._transport.delete(self._name, request)
 
 
-def _nodes(node: str | Sequence[str]) -> Sequence[str]:
+def as_nodes(node: str | Sequence[str]) -> Sequence[str]:
+    """One node or several, as several."""
     return (node,) if isinstance(node, str) else node

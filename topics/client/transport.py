@@ -1,15 +1,17 @@
 """How a client reaches an engine: a dozen verbs, and the requests they carry.
 
-In process it is `topics/embedded.py`; over a network it will be HTTP. A client knows nothing else of the engine, and a
-transport knows nothing of the client: requests go in, values of `topics.model` or errors of `topics.errors` come out.
+In process it is `topics/embedded.py`; over a network it is `remote.py`. A client knows nothing else of the engine, and
+a transport knows nothing of the client: requests go in, values of `topics.model` or errors of `topics.errors` come out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from topics.errors import TopicsError
 from topics.model import (
     Aborted,
     Configured,
@@ -21,6 +23,8 @@ from topics.model import (
     TopicState,
     Written,
 )
+
+T = TypeVar("T", covariant=True)
 
 Match = str | tuple[str, str, str] | list[str]
 """A tag, or `["tag", "Eq", tag]`, or `["tag", "Glob", "prefix*"]`."""
@@ -77,12 +81,49 @@ class StageRequest:
     key: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where following begins: behind the request's cursor, which belongs to a life of the topic."""
+
+    topic: str
+    """A name; for `watch` also the beginning of names, with a `*` behind it."""
+    request: ReadRequest
+    epoch: int = 0
+    """Of the cursor; 0 is unknown."""
+    tail: bool = False
+    """Instead of the cursor: behind what is there at the first step."""
+
+
+class ByteStream(Protocol):
+    """Bytes as they come."""
+
+    @property
+    def total_bytes(self) -> int:
+        """About how many come, for a progress bar; 0 when nobody knows."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+class Stream(Protocol[T]):
+    """What comes one after the other, until it is closed."""
+
+    def __aiter__(self) -> AsyncIterator[T]: ...
+
+    async def __anext__(self) -> T: ...
+
+    async def aclose(self) -> None:
+        """End it; nothing of it is left when this returns."""
+
+
 class Transport(Protocol):
     async def open(self) -> None:
         """Get ready for the verbs below. After `close` it may be opened again."""
 
     async def close(self) -> None:
         """Finish what was begun; closing what is closed does nothing. Readers that wait get `ShuttingDown`."""
+
+    def may_pass(self, error: TopicsError) -> bool:
+        """Whether trying again later may help: the server is away, busy or restarting, and we are not closed."""
 
     async def configure(self, topic: str, fields: Mapping[str, object], *, merge: bool) -> Configured:
         """Create a topic or replace its config; with `merge`, change an existing one."""
@@ -93,6 +134,20 @@ class Transport(Protocol):
 
     async def read(self, topic: str, request: ReadRequest) -> Page:
         """Waits up to `wait_ms` for something to tell, and never past it; nothing that comes meanwhile is missed."""
+
+    def pages(self, place: Place) -> Stream[Page]:
+        """Pages behind a place, each where the one before ended, without end; ends with `TopicNotFound`.
+
+        When the topic is made anew, a page with nothing but a `recreated` tombstone comes, and its records from the
+        first one on. A transport whose server may be away waits for it and goes on at the same place.
+        """
+
+    def watch(self, places: Sequence[Place]) -> Stream[Page | Dropped]:
+        """The pages of several topics as they come, in order within each; `Dropped` is the last word of one of them.
+
+        A place whose topic ends in `*` stands for all topics whose names begin like that; those that are made later
+        join with their first record. The topics of all other places must exist.
+        """
 
     async def delete(self, topic: str, request: DeleteRequest) -> Deleted: ...
 
@@ -106,3 +161,6 @@ class Transport(Protocol):
     async def publish(self, stages: Sequence[str], *, producer: tuple[str, int]) -> Published: ...
 
     async def abort(self, stages: Sequence[str]) -> Aborted: ...
+
+    def backup(self, *, gzip_level: int) -> AbstractAsyncContextManager[ByteStream]:
+        """A backup archive of the moment when this is entered; leaving it early gives up the rest."""

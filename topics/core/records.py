@@ -7,7 +7,6 @@ checks look at a whole column at once; only when one fails is the culprit search
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ import numpy as np
 
 from topics.core.encoded import EncodedRecords
 from topics.errors import BatchTooLarge, InvalidRequest, RecordTooLarge
+from topics.jsontext import encode, too_deep
 from topics.limits import (
     BATCH_RECORDS_DEFAULT,
     META_BYTES_DEFAULT,
@@ -266,7 +266,6 @@ _STEP[list(b"]}")] = -1
 
 _metas_decoder = msgspec.json.Decoder(list[dict[str, str]])
 _meta_decoder = msgspec.json.Decoder(dict[str, str])
-_raw_decoder = msgspec.json.Decoder(msgspec.Raw)
 META_EXPECTED = f"an object of strings with at most {META_KEYS_MAX} keys"
 
 
@@ -277,11 +276,6 @@ def nesting(data: bytes) -> int:
         return openings
     text = np.frombuffer(_STRING.sub(b"", data), np.uint8)
     return int(np.cumsum(_STEP[text], dtype=np.int32).max(initial=0))
-
-
-def too_deep(field: str) -> InvalidRequest:
-    expected = f"nested at most {NESTING_MAX} deep"
-    return InvalidRequest(f"{field} must be {expected}", field=field, expected=expected)
 
 
 def _digits(first_seq: int, count: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
@@ -354,7 +348,7 @@ def _text_column(items: Sequence[Mapping[str, Any]], key: str) -> list[str]:
 
 
 def _encode_meta(meta: object, index: int) -> Json:
-    return b"" if meta is None else _encode(meta, f"records[{index}].meta")
+    return b"" if meta is None else encode(meta, f"records[{index}].meta")
 
 
 def _encode_item(item: Mapping[str, Any], index: int) -> bytes:
@@ -369,28 +363,4 @@ def _encode_item(item: Mapping[str, Any], index: int) -> bytes:
             field=field,
             expected="a JSON value",
         )
-    return _encode(data, f"records[{index}].data")
-
-
-def _encode(value: object, field: str) -> bytes:
-    try:
-        text = msgspec.json.encode(value)
-        if b"null" in text and _holds_nan(msgspec.to_builtins(value)):
-            raise ValueError("NaN and infinities are not JSON numbers")
-        # A `Raw` inside is passed on unread by the encoder; what goes into the log must be one JSON value.
-        _raw_decoder.decode(text)
-        text.decode()
-        return text.strip(b" \t\r\n")
-    except RecursionError:
-        raise too_deep(field) from None
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidRequest(f"{field} cannot be written as JSON: {error}", field=field, expected="JSON") from None
-
-
-def _holds_nan(value: object) -> bool:
-    """Whether the encoder wrote a null for a float that JSON cannot hold."""
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, dict):
-        return any(map(_holds_nan, value.values()))
-    return isinstance(value, list | tuple) and any(map(_holds_nan, value))
+    return encode(data, f"records[{index}].data")

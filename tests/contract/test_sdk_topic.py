@@ -7,6 +7,7 @@ import pytest
 
 import topics
 from tests.client.rig import on_loop, settle, soon, take
+from tests.contract.sdk import each_form, opened
 from topics import Durability, Page, Reason, Record, errors
 from topics.core.partition import partition_of
 
@@ -18,17 +19,19 @@ def datas(page: Page) -> list[object]:
 # ---- the topic itself
 
 
+@each_form
 @on_loop
-async def test_create_gives_every_field_its_value(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_create_gives_every_field_its_value(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         made = await client.topic("orders").create(ttl_ms=60_000, durability="fsync")
         assert (made.topic, made.created) == ("orders", True)
         assert made.config == topics.TopicConfig(ttl_ms=60_000, durability=Durability.FSYNC)
 
 
+@each_form
 @on_loop
-async def test_create_again_replaces_and_configure_merges(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_create_again_replaces_and_configure_merges(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.create(ttl_ms=60_000, cap_records=5)
         merged = await orders.configure(cap_records=9)
@@ -37,17 +40,19 @@ async def test_create_again_replaces_and_configure_merges(tmp_path: Path) -> Non
         assert replaced.config == topics.TopicConfig(cap_bytes=1000)
 
 
+@each_form
 @on_loop
-async def test_configure_does_not_create(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_configure_does_not_create(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         with pytest.raises(errors.TopicNotFound, match='"orders" does not exist'):
             await client.topic("orders").configure(ttl_ms=1)
         assert [state async for state in client.topics()] == []
 
 
+@each_form
 @on_loop
-async def test_a_wrong_config_is_refused_by_name(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_wrong_config_is_refused_by_name(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         with pytest.raises(errors.InvalidRequest, match="ttl_ms must be an integer") as refused:
             await orders.create(ttl_ms=-1)
@@ -61,16 +66,18 @@ async def test_a_wrong_config_is_refused_by_name(tmp_path: Path) -> None:
             await orders.configure(partitions=2)
 
 
+@each_form
 @on_loop
-async def test_a_bad_name_is_refused(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_bad_name_is_refused(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         with pytest.raises(errors.InvalidRequest, match="is not a topic name"):
             await client.topic("no spaces").write(1)
 
 
+@each_form
 @on_loop
-async def test_state_counts_what_is_there(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_state_counts_what_is_there(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write_many([{"data": "abc"}, {"data": 1, "meta": {"k": "v"}}])
         state = await orders.state(touch=False)
@@ -80,9 +87,10 @@ async def test_state_counts_what_is_there(tmp_path: Path) -> None:
         assert (await orders.state()).last_read_ts is not None
 
 
+@each_form
 @on_loop
-async def test_drop_and_recreate_start_anew(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_drop_and_recreate_start_anew(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write_many([{"data": n} for n in range(3)], config={"ttl_ms": 60_000})
         with pytest.raises(errors.TopicNotEmpty, match="holds 3 records"):
@@ -102,9 +110,10 @@ async def test_drop_and_recreate_start_anew(tmp_path: Path) -> None:
 # ---- writing
 
 
+@each_form
 @on_loop
-async def test_the_first_write_creates_the_topic(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_the_first_write_creates_the_topic(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         first = await orders.write({"sku": "A1"}, config={"durability": "fsync"})
         assert (first.first_seq, first.last_seq, first.created) == (1, 1, True)
@@ -113,16 +122,18 @@ async def test_the_first_write_creates_the_topic(tmp_path: Path) -> None:
         assert (await orders.state()).config.durability is Durability.FSYNC
 
 
+@each_form
 @on_loop
-async def test_a_write_may_insist_that_the_topic_exists(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_write_may_insist_that_the_topic_exists(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         with pytest.raises(errors.TopicNotFound, match="may not create it"):
             await client.topic("ordres").write(1, create=False)
 
 
+@each_form
 @on_loop
-async def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_record_comes_back_as_it_was_written(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         data = {"text": "Grüße", "list": [1, 2.5, None, True], "nested": {"a": {}}}
         await orders.write(data, tag="order-1", node="n1", meta={"trace": "z9"})
@@ -132,32 +143,35 @@ async def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
         assert record.meta == {"trace": "z9"}
 
 
+@each_form
 @on_loop
-async def test_write_many_is_atomic_and_in_order(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_write_many_is_atomic_and_in_order(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         written = await orders.write_many(
             ({"data": n, "node": "own" if n == 1 else None} for n in range(4)), node="all"
         )
         assert written.seqs == range(1, 5) and written.count == 4
         assert [record.node for record in (await orders.diff()).records] == ["all", "own", "all", "all"]
-        with pytest.raises(errors.InvalidRequest, match=r"records\[1\]\.tag must be a string"):
+        with pytest.raises(errors.InvalidRequest, match=r"records\[1\]\.tag must be"):
             await orders.write_many([{"data": 5}, {"data": 6, "tag": 7}])
         with pytest.raises(errors.InvalidRequest, match=r"records\[1\] has no field tags; did you mean tag\?"):
             await orders.write_many([{"data": 5}, {"data": 6, "tags": "x"}])
         assert (await orders.state()).head_seq == 4
 
 
+@each_form
 @on_loop
-async def test_data_that_is_no_json_is_refused(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_data_that_is_no_json_is_refused(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         with pytest.raises(errors.InvalidRequest, match=r"records\[0\]\.data cannot be written as JSON"):
             await client.topic("orders").write(object())
 
 
+@each_form
 @on_loop
-async def test_a_repeated_write_is_answered_and_not_appended(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_repeated_write_is_answered_and_not_appended(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         for name in ({"idempotency_key": "k1"}, {"producer": ("p", 1, 7)}):
             first = await orders.write("once", **name)
@@ -171,9 +185,10 @@ async def test_a_repeated_write_is_answered_and_not_appended(tmp_path: Path) -> 
         assert (await orders.state()).head_seq == 3
 
 
+@each_form
 @on_loop
-async def test_a_write_has_one_name_only(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_write_has_one_name_only(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         with pytest.raises(errors.InvalidRequest, match="give one of them"):
             await orders.write(1, idempotency_key="k", producer=("p", 1, 1))
@@ -183,9 +198,10 @@ async def test_a_write_has_one_name_only(tmp_path: Path) -> None:
             await orders.write(1, partition=0, key="k")
 
 
+@each_form
 @on_loop
-async def test_a_full_topic_refuses_when_told_to(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_full_topic_refuses_when_told_to(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         jobs = client.topic("jobs")
         await jobs.create(cap_records=1, discard="reject")
         await jobs.write(1)
@@ -194,9 +210,10 @@ async def test_a_full_topic_refuses_when_told_to(tmp_path: Path) -> None:
         assert datas(await jobs.diff()) == [1]
 
 
+@each_form
 @on_loop
-async def test_each_partition_is_a_log_of_its_own(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_each_partition_is_a_log_of_its_own(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         events = client.topic("events")
         await events.create(partitions=4)
         for partition in (0, 3, 3):
@@ -211,9 +228,10 @@ async def test_each_partition_is_a_log_of_its_own(tmp_path: Path) -> None:
         assert (await events.state(partition=3)).count == 1
 
 
+@each_form
 @on_loop
-async def test_a_key_picks_its_partition(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_key_picks_its_partition(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         events = client.topic("events")
         first = await events.write(1, key="customer-1", config={"partitions": 8})
         assert first.partition == partition_of("customer-1", 8) > 0
@@ -224,32 +242,35 @@ async def test_a_key_picks_its_partition(tmp_path: Path) -> None:
 # ---- reading
 
 
+@each_form
 @on_loop
-async def test_diff_goes_on_where_it_ended(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_diff_goes_on_where_it_ended(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write_many([{"data": n} for n in range(5)])
         page = await orders.diff(from_seq=0, limit=3)
         assert (datas(page), page.next_from_seq, page.caught_up, page.lag) == ([0, 1, 2], 3, False, 2)
         page = await orders.diff(from_seq=page.next_from_seq, limit=3)
         assert (datas(page), page.next_from_seq, page.caught_up) == ([3, 4], 5, True)
-        with pytest.raises(errors.InvalidRequest, match="limit must be 0 or more"):
-            await orders.diff(limit=-1)
-        with pytest.raises(errors.InvalidRequest, match="from_seq must be 0 or more"):
-            await orders.diff(-1)
+        for wrong in ({"limit": -1}, {"from_seq": -1}):
+            with pytest.raises(errors.InvalidRequest) as refused:
+                await orders.diff(**wrong)
+            assert refused.value.detail["field"] == next(iter(wrong))
 
 
+@each_form
 @on_loop
-async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_page_is_bounded_in_bytes(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write_many([{"data": "x" * 1000} for _ in range(5)])
         assert (await orders.diff(max_batch_bytes=2500)).count == 2
 
 
+@each_form
 @on_loop
-async def test_diff_leaves_out_what_was_not_asked_for(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_diff_leaves_out_what_was_not_asked_for(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write(1, tag="a:1", node="n1", meta={"k": "v"})
         await orders.write(2, tag="b:1", node="n2")
@@ -267,9 +288,10 @@ async def test_diff_leaves_out_what_was_not_asked_for(tmp_path: Path) -> None:
             await orders.diff(match=["tag", "a"])
 
 
+@each_form
 @on_loop
-async def test_a_page_tells_what_the_cap_took(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_page_tells_what_the_cap_took(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         recent = client.topic("recent")
         await recent.create(cap_records=2)
         await recent.write_many([{"data": n} for n in range(1, 6)])
@@ -279,9 +301,10 @@ async def test_a_page_tells_what_the_cap_took(tmp_path: Path) -> None:
         assert datas(page) == [4, 5]
 
 
+@each_form
 @on_loop
-async def test_diff_waits_for_a_record_and_no_longer(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_diff_waits_for_a_record_and_no_longer(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.create()
         waiting = asyncio.create_task(orders.diff(wait_ms=30_000))
@@ -293,9 +316,10 @@ async def test_diff_waits_for_a_record_and_no_longer(tmp_path: Path) -> None:
         assert (nothing.count, nothing.caught_up) == (0, True)
 
 
+@each_form
 @on_loop
-async def test_a_wait_is_not_ended_by_what_the_reader_does_not_want(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_wait_is_not_ended_by_what_the_reader_does_not_want(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.create()
         waiting = asyncio.create_task(orders.diff(wait_ms=30_000, node="me"))
@@ -310,9 +334,10 @@ async def test_a_wait_is_not_ended_by_what_the_reader_does_not_want(tmp_path: Pa
 # ---- deleting
 
 
+@each_form
 @on_loop
-async def test_delete_by_seq_by_tag_and_by_both(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_delete_by_seq_by_tag_and_by_both(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write_many([{"data": n, "tag": tag} for n, tag in enumerate(("a:1", "b", "a:2", "a:1", "c"), 1)])
         assert (await orders.delete(before_seq=4, match="a:1")).deleted == 1
@@ -326,9 +351,10 @@ async def test_delete_by_seq_by_tag_and_by_both(tmp_path: Path) -> None:
             await orders.delete()
 
 
+@each_form
 @on_loop
-async def test_a_delete_is_about_what_is_there_now(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_delete_is_about_what_is_there_now(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write(1, tag="t")
         await orders.delete(match="t")
@@ -336,9 +362,10 @@ async def test_a_delete_is_about_what_is_there_now(tmp_path: Path) -> None:
         assert datas(await orders.diff()) == [2]
 
 
+@each_form
 @on_loop
-async def test_erase_takes_the_bytes_from_the_disk(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_erase_takes_the_bytes_from_the_disk(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         people = client.topic("people")
         await people.write("a very private remark", tag="p1")
         await people.write("stays", tag="p2")

@@ -6,6 +6,7 @@ import pytest
 
 import topics
 from tests.client.rig import on_loop
+from tests.contract.sdk import each_form, opened
 from topics import Client, errors
 from topics.client.client import TOPICS_PAGE
 
@@ -14,9 +15,10 @@ async def everything(client: Client, *names: str) -> list[list[object]]:
     return [[record.data for record in (await client.topic(name).diff()).records] for name in names]
 
 
+@each_form
 @on_loop
-async def test_topics_are_listed_by_name(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_topics_are_listed_by_name(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         for name in ("b:2", "a:1", "b:1", "B"):
             await client.topic(name).create()
         assert [state.topic async for state in client.topics()] == ["B", "a:1", "b:1", "b:2"]
@@ -24,9 +26,10 @@ async def test_topics_are_listed_by_name(tmp_path: Path) -> None:
         assert [state.topic async for state in client.topics(prefix="c")] == []
 
 
+@each_form
 @on_loop
-async def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_long_list_comes_in_pages(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         names = [f"t{number:04}" for number in range(2 * TOPICS_PAGE)]
         for name in names:
             await client.topic(name).write(name, config={"durability": "ephemeral"})
@@ -41,9 +44,10 @@ def test_a_topic_knows_its_name(tmp_path: Path) -> None:
     assert repr(topic) == "<Topic orders>"
 
 
+@each_form
 @on_loop
-async def test_stages_become_visible_together_and_once(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_stages_become_visible_together_and_once(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         await client.topic("orders").create()
         await client.topic("stock").create(partitions=2)
         staged = await client.stage("s1", "orders", [{"data": "order"}])
@@ -63,9 +67,10 @@ async def test_stages_become_visible_together_and_once(tmp_path: Path) -> None:
         assert await everything(client, "orders", "stock") == [["order"], ["less", "lesser"]]
 
 
+@each_form
 @on_loop
-async def test_a_publish_with_a_stage_that_is_not_there_does_nothing(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_publish_with_a_stage_that_is_not_there_does_nothing(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         await client.topic("orders").create()
         await client.stage("s1", "orders", [{"data": 1}])
         with pytest.raises(errors.StageNotFound):
@@ -73,9 +78,10 @@ async def test_a_publish_with_a_stage_that_is_not_there_does_nothing(tmp_path: P
         assert await everything(client, "orders") == [[]]
 
 
+@each_form
 @on_loop
-async def test_an_aborted_stage_is_gone(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_an_aborted_stage_is_gone(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         await client.topic("orders").create()
         await client.stage("s1", "orders", [{"data": 1}])
         assert (await client.abort(["s1", "never"])).stages == ("s1",)
@@ -83,9 +89,10 @@ async def test_an_aborted_stage_is_gone(tmp_path: Path) -> None:
             await client.publish(["s1"], producer=("shop", 1))
 
 
+@each_form
 @on_loop
-async def test_a_stage_goes_to_the_partition_of_its_key(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_stage_goes_to_the_partition_of_its_key(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         events = client.topic("events")
         await events.create(partitions=8)
         straight = await events.write(1, key="customer-1")
@@ -95,11 +102,12 @@ async def test_a_stage_goes_to_the_partition_of_its_key(tmp_path: Path) -> None:
             await client.stage("s2", "missing", [{"data": 1}])
 
 
+@each_form
 @on_loop
-async def test_a_stage_survives_a_restart(tmp_path: Path) -> None:
-    async with topics.open(tmp_path) as client:
+async def test_a_stage_survives_a_restart(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
         await client.topic("orders").create()
         await client.stage("s1", "orders", [{"data": "kept"}])
-    async with topics.open(tmp_path) as client:
+    async with opened(form, tmp_path) as client:
         await client.publish(["s1"], producer=("shop", 1))
         assert await everything(client, "orders") == [["kept"]]
