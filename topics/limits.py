@@ -165,6 +165,8 @@ DEAD_LETTERS_PER_PASS_MAX: Final = 256
 """Jobs that one pass over the claimers moves to the dead-letter topic; the next one goes on."""
 DEAD_LETTER_RETRY_MS: Final = 1 * SECOND_MS
 """How long a job rests that its dead-letter topic does not take."""
+MOVE_BYTES_MAX: Final = 8 * MIB
+"""Payload of dead letters that move together; a single larger one moves alone."""
 RESULT_PARTS_MAX: Final = 64
 """Topics that the results of completed jobs may go to in one commit."""
 REDRIVE_SCANNED_MAX: Final = 4096

@@ -219,7 +219,7 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     delayed: int
     """Jobs whose time has not come: written or given back with a delay."""
     dead_letter_error: str | None = None
-    """Why the dead-letter topic does not take what it should; None while it does. Such jobs stay and are tried again."""
+    """Why the dead-letter topic does not take what it should; None while it does. Such jobs stay for another try."""
 
 
 class TopicState(msgspec.Struct, frozen=True, kw_only=True):

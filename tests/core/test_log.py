@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.rig import T0_MS, Rig, frozen
-from topics.core import log as module
+from topics.core import hole
 from topics.core.block import Block
 from topics.core.facts import Appended, Deleted, Floors, FloorsMoved, HeadMoved, SeqsSkipped
-from topics.core.log import Hole, Log, Totals
+from topics.core.hole import Hole
+from topics.core.log import Log, Totals
 from topics.core.records import Records
 from topics.core.run import Marks, MemoryRun
 from topics.errors import Damaged
@@ -239,7 +240,7 @@ def test_holes_of_one_reason_that_touch_are_one() -> None:
 
 
 def test_holes_are_bounded_and_what_is_told_never_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HOLES_MAX", 2)
+    monkeypatch.setattr(hole, "HOLES_MAX", 2)
     log = new_log()
     for _ in range(3):
         log.apply(SeqsSkipped(log.next_seq, log.next_seq, Reason.RESTART))

@@ -341,7 +341,7 @@ REFUSALS: dict[str, tuple[Callable[[Rig], object], type[TopicsError], str, dict[
     "append, creating with a wrong partition": (
         lambda rig: rig.write({"data": 1}, topic="new", partition=1),
         InvalidRequest,
-        'topic "new" would have partitions 0 to 0, not 1',
+        'topic "new" has partitions 0 to 0, not 1',
         {"field": "partition", "expected": "0..0"},
     ),
     "append, to a wrong partition": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from topics.core import live
 from topics.core.commands import Append, Command, Configure, Delete, Drop, Publish, Stage
 from topics.core.dedupe import IdempotencyKey
 from topics.core.machine import Bounds
@@ -126,7 +127,7 @@ def see(driver: Driver) -> Seen:
             )
             log = engine.machine.log(topic, partition)
             for tag in (b"k:0", b"k:1"):
-                found = log.matching(Match(tag, prefix=False), log.next_seq)
+                found = live.matching(log, Match(tag, prefix=False), log.next_seq)
                 seen[f"{name} {tag!r}"] = [seq for _, seqs in found for seq in seqs.tolist()]
             seen[f"{name} dedupe"] = [
                 log.dedupe.lookup(IdempotencyKey(key), START_MS + 2000, 60_000) for key in ("first", "last")

@@ -8,7 +8,10 @@ import pytest
 from tests.core.rig import frozen
 from tests.engine.rig import Rig
 from topics.core.batch import Batch, OpenStage
-from topics.core.log import Hole, Log
+from topics.core.facts import MoveDecided, MovePart
+from topics.core.hole import Hole
+from topics.core.log import Log
+from topics.core.queue import Queue
 from topics.core.registry import Topic
 from topics.engine import images
 from topics.engine.images import LogImage, RunImage
@@ -34,6 +37,34 @@ def test_a_log_comes_back_as_it_was() -> None:
     restored = Log(7, "t", 2, 3)
     images.restore_log(restored, found)
     assert frozen(restored) == frozen(log)
+
+
+def test_a_queue_comes_back_with_its_leases_delays_counts_and_moves() -> None:
+    log = sample_log()
+    log.queue = Queue(cursor=77, dead_lettered=4)
+    log.queue.leases.lease([70, 72], 500, "a", 0, 9)
+    log.queue.leases.lease([71], 600, "b", 3, 1)
+    log.queue.leases.delay([90], 700)
+    log.queue.leases.release([70], 0, 100)
+    log.transit.received = {5: 6}
+    log.apply(MoveDecided(3, [72], [MovePart("out", 0, 8, b"block", 5)], True))
+    restored = Log(7, "t", 2, 3)
+    images.restore_log(restored, images.decode_log(images.encode(images.log_image(log, 12, 99, ()))))
+    assert restored.queue is not None
+    assert (restored.queue.cursor, restored.queue.dead_lettered) == (77, 4)
+    for table in (log.queue.leases, restored.queue.leases):
+        table.expire(101)
+    assert list(restored.queue.leases) == list(log.queue.leases)
+    assert restored.queue.leases.counts == log.queue.leases.counts == [1, 1, 1, 1]
+    assert frozen(restored.transit) == frozen(log.transit)
+
+
+def test_an_image_of_before_there_were_queues_can_be_read() -> None:
+    image = images.log_image(sample_log(), 12, 99, ())
+    fields = msgspec.to_builtins(image)
+    for name in ("queue", "leaving", "received", "next_move"):
+        del fields[name]
+    assert images.decode_log(msgspec.msgpack.encode(fields)) == image
 
 
 def test_seqs_that_were_in_memory_only_are_a_hole() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -36,6 +36,9 @@ class Append(msgspec.Struct, frozen=True):
     dedupe_key: DedupeKey | None = None
     create: bool | None = None
     config: Mapping[str, object] | None = None
+    delay_ms: int = 0
+    not_before_ms: int = 0
+    """Of jobs: nobody gets them before this time, nor before `delay_ms` from now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +73,98 @@ class Abort:
     stages: tuple[str, ...]
 
 
-Command = Configure | Drop | Append | Delete | Stage | Publish | Abort
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """One worker that asks for jobs, for `lease_ms` or as long as its queue says."""
+
+    node: str
+    max: int = 1
+    lease_ms: int | None = None
+    connection: int = 0
+    """The stream that the jobs go out on; what it holds can be released as a whole. 0 is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Lease jobs to workers: what is there is divided evenly among all of them."""
+
+    topic: str
+    claimers: tuple[Claimer, ...]
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Complete jobs, which deletes them: those that `node` holds and, if given, whose lease ids are current."""
+
+    topic: str
+    node: str
+    seqs: Sequence[int]
+    lease_ids: Sequence[str] | None = None
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nack:
+    """Give jobs back, to be claimed again after a delay."""
+
+    topic: str
+    node: str
+    seqs: Sequence[int]
+    lease_ids: Sequence[str] | None = None
+    partition: int = 0
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Keep jobs for `lease_ms` from now."""
+
+    topic: str
+    node: str
+    seqs: Sequence[int]
+    lease_ms: int
+    lease_ids: Sequence[str] | None = None
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A stream of jobs is over: whatever it holds can be claimed by others at once."""
+
+    topic: str
+    connection: int
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Complete jobs and write their results to other topics, both or neither; `node` must hold all of them."""
+
+    topic: str
+    node: str
+    seqs: Sequence[int]
+    results: Sequence[Append]
+    lease_ids: Sequence[str] | None = None
+    partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """Move dead letters back to the queue they came from, or to `destination`; one bounded step, see `Redriven`."""
+
+    topic: str
+    partition: int = 0
+    destination: str | None = None
+    match: Match | None = None
+    source: str | None = None
+    """Only those that came from this queue."""
+    reason: str | None = None
+    from_seq: int = 0
+    before_seq: int | None = None
+    limit: int = 100
+    dry_run: bool = False
+
+
+QueueCommand = Claim | Ack | Nack | Extend | Release | Complete | Redrive
+Command = Configure | Drop | Append | Delete | Stage | Publish | Abort | QueueCommand

@@ -9,7 +9,7 @@ The layout of `Appended`:
     8   flags      u32   1: floors follow
     12  extra_len  u32   bytes of `extra`
     16  floors     4 × u64, if any: low, evict_floor, last seq lost to cap, last seq lost to ttl
-    ..  extra      msgpack, padded with zeros to 8: dedupe key, stage
+    ..  extra      msgpack, padded with zeros to 8: dedupe key, stage, delay, move
     ..  block      as in `core/block.py`
 
 To change a struct: only add fields at its end with a default. Anything else is a new tag, or a new frame kind.
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +53,13 @@ class Floors:
     lost: dict[Reason, int]
 
 
+class MoveId(NamedTuple):
+    """A move, by the log it leaves and its number there."""
+
+    source_log_id: int
+    number: int
+
+
 class Appended(msgspec.Struct, frozen=True):
     """A struct for the speed with which one is made; it is not stored as one (see above)."""
 
@@ -60,6 +68,10 @@ class Appended(msgspec.Struct, frozen=True):
     floors: Floors | None = None
     dedupe_key: DedupeKey | None = None
     stage_log_id: int = 0
+    not_before_ms: int = 0
+    """In a queue: nobody gets these before this time."""
+    move: MoveId | None = None
+    """The move that brought these."""
 
     def buffers(self) -> list[Buffer]:
         flags = 0
@@ -76,8 +88,8 @@ class Appended(msgspec.Struct, frozen=True):
                 )
             )
         extra = b""
-        if self.dedupe_key is not None or self.stage_log_id:
-            extra = _encoder.encode(_Extra.of(self.dedupe_key, self.stage_log_id))
+        if self.dedupe_key is not None or self.stage_log_id or self.not_before_ms or self.move is not None:
+            extra = _encoder.encode(_Extra.of(self))
             extra += bytes(-len(extra) % 8)
             parts.append(extra)
         return [_PRELUDE.pack(self.ceiling, flags, len(extra)), *parts, *self.records.block_buffers()]
@@ -92,13 +104,11 @@ class Appended(msgspec.Struct, frozen=True):
             lost = {reason: last for reason, last in ((Reason.CAP, cap), (Reason.TTL, ttl)) if last}
             floors = Floors(low, evict_floor, lost)
             at += _FLOORS.size
-        key: DedupeKey | None = None
-        stage_log_id = 0
-        if extra_len:
-            extra = _extra_decoder.decode(bytes(body[at : at + extra_len]).rstrip(b"\0"))
-            key, stage_log_id = extra.key(), extra.stage_log_id
-            at += extra_len
-        return cls(EncodedRecords.parse(body[at:]), ceiling, floors, key, stage_log_id)
+        if not extra_len:
+            return cls(EncodedRecords.parse(body[at:]), ceiling, floors)
+        extra = _extra_decoder.decode(bytes(body[at : at + extra_len]).rstrip(b"\0"))
+        records = EncodedRecords.parse(body[at + extra_len :])
+        return cls(records, ceiling, floors, extra.key(), extra.stage_log_id, extra.not_before_ms, extra.move())
 
 
 def plain_buffers(ceiling: int, seq: int, ts: int, text: bytes, data_len: int) -> tuple[bytes, bytes]:
@@ -122,17 +132,24 @@ class _Extra(msgspec.Struct, array_like=True):
     sequence: int
     stage_log_id: int
     end: str = "."
-    """Keeps the last byte from being a zero, which padding is made of."""
+    not_before_ms: int = 0
+    source_log_id: int = 0
+    move_number: int = 0
+    last: str = "."
+    """Keeps the last byte from being a zero, which padding is made of; `end` did so when it was the last field."""
 
     @classmethod
-    def of(cls, key: DedupeKey | None, stage_log_id: int) -> _Extra:
+    def of(cls, fact: Appended) -> _Extra:
+        key = fact.dedupe_key
+        source_log_id, move_number = fact.move or (0, 0)
+        rest = fact.stage_log_id, ".", fact.not_before_ms, source_log_id, move_number
         match key:
             case IdempotencyKey():
-                return cls(key.key, None, 0, 0, stage_log_id)
+                return cls(key.key, None, 0, 0, *rest)
             case ProducerKey():
-                return cls(None, key.producer_id, key.epoch, key.sequence, stage_log_id)
+                return cls(None, key.producer_id, key.epoch, key.sequence, *rest)
             case None:
-                return cls(None, None, 0, 0, stage_log_id)
+                return cls(None, None, 0, 0, *rest)
 
     def key(self) -> DedupeKey | None:
         if self.idempotency_key is not None:
@@ -140,6 +157,9 @@ class _Extra(msgspec.Struct, array_like=True):
         if self.producer_id is not None:
             return ProducerKey(self.producer_id, self.epoch, self.sequence)
         return None
+
+    def move(self) -> MoveId | None:
+        return MoveId(self.source_log_id, self.move_number) if self.move_number else None
 
 
 class Deleted(msgspec.Struct, frozen=True, tag="deleted", omit_defaults=True):
@@ -181,6 +201,74 @@ class HeadMoved(msgspec.Struct, frozen=True, tag="head"):
     """The log is stored from here on; what an ephemeral log held before is in memory only."""
 
     next_seq: int
+
+
+class Hand(msgspec.Struct, frozen=True, array_like=True):
+    """What one worker got."""
+
+    node: str
+    seqs: list[int]
+    due_ms: int
+    """From here on they may be claimed again."""
+    token: int
+    """That of the first job; they go up by one from job to job."""
+
+
+class Claimed(msgspec.Struct, frozen=True, tag="claimed"):
+    """Jobs were leased to workers in one pass, each delivered once more. One fact: `cursor` is behind all of them."""
+
+    hands: list[Hand]
+    cursor: int
+    """All jobs below were handed out before, or have a time of their own."""
+
+
+class Released(msgspec.Struct, frozen=True, tag="released"):
+    """Jobs are nobody's, and may be claimed from `due_ms` on."""
+
+    seqs: list[int]
+    due_ms: int
+
+
+class Extended(msgspec.Struct, frozen=True, tag="extended"):
+    """Jobs stay with their holders until `due_ms`."""
+
+    seqs: list[int]
+    due_ms: int
+
+
+class Acked(msgspec.Struct, frozen=True, tag="acked"):
+    """Jobs are done, and with that deleted."""
+
+    seqs: list[int]
+
+
+class MovePart(msgspec.Struct, frozen=True, array_like=True):
+    """Records for one partition of another topic."""
+
+    topic: str
+    partition: int
+    log_id: int
+    """0: the topic is made when the records come, if it is not there then."""
+    records: bytes
+    """A block, with seqs of its own."""
+    not_before_ms: int = 0
+    config: TopicConfig | None = None
+    """Of a topic that is made."""
+
+
+class MoveDecided(msgspec.Struct, frozen=True, tag="move_decided"):
+    """Records leave this log, and others come into other logs, whatever breaks from here on."""
+
+    number: int
+    seqs: list[int]
+    parts: list[MovePart]
+    dead_letter: bool = False
+
+
+class MoveFinished(msgspec.Struct, frozen=True, tag="move_finished"):
+    """The others are in their logs; what was to leave is gone."""
+
+    number: int
 
 
 class TopicCreated(msgspec.Struct, frozen=True, tag="topic_created"):
@@ -231,7 +319,8 @@ class BatchFinished(msgspec.Struct, frozen=True, tag="batch_finished"):
     finished_ms: int
 
 
-LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved
+LeaseFact = Claimed | Released | Extended | Acked
+LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved | LeaseFact | MoveDecided | MoveFinished
 MetaFact = TopicCreated | TopicConfigured | TopicDropped | StageOpened | StageDropped | BatchDecided | BatchFinished
 
 _encoder = msgspec.msgpack.Encoder()

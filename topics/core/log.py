@@ -20,36 +20,44 @@ What does, a delete or a change of the TTL, stores the floors first: `floors_uns
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 import numpy as np
 
+from topics.core import live
 from topics.core.block import Buffer
 from topics.core.dedupe import Dedupe
 from topics.core.encoded import EncodedRecords
-from topics.core.facts import Appended, Deleted, Floors, FloorsMoved, HeadMoved, LogFact, SeqsSkipped
-from topics.core.match import Match
-from topics.core.run import DEAD, U64, Marks, MemoryRun, Run
+from topics.core.facts import (
+    Acked,
+    Appended,
+    Claimed,
+    Deleted,
+    Extended,
+    Floors,
+    FloorsMoved,
+    HeadMoved,
+    LogFact,
+    MoveDecided,
+    MoveFinished,
+    Released,
+    SeqsSkipped,
+)
+from topics.core.hole import Hole, add_last
+from topics.core.queue import Queue
+from topics.core.run import U64, MemoryRun, Run
 from topics.core.tail import Tail
+from topics.core.transit import Transit
 from topics.errors import Damaged
-from topics.limits import HOLES_MAX, TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
+from topics.limits import TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
 from topics.model import Durability, Reason, TopicConfig
 
 SEQ_BASE = 1
 NO_CAPS = TopicConfig()
 # Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
 _EPHEMERAL: Final = Durability.EPHEMERAL
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """Seqs that were assigned, or may have been, and will never be delivered."""
-
-    gap_from: int
-    gap_to: int
-    reason: Reason
 
 
 @dataclass(slots=True)
@@ -85,6 +93,9 @@ class Log:
     granted_ceiling: int = 0
     """The highest seq that any fact allowed to be acked before the next sync."""
     _dedupe: Dedupe | None = None
+    queue: Queue | None = None
+    """Who has which of the records; None unless they are jobs."""
+    _transit: Transit | None = None
     published: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Stages whose records are in this log while their batch is not finished: stage log -> first seq, count."""
     released: list[Run] = field(default_factory=list)
@@ -116,6 +127,17 @@ class Log:
     def remembers(self) -> bool:
         return self._dedupe is not None
 
+    @property
+    def transit(self) -> Transit:
+        """Moves to and from other logs; made when the first one comes."""
+        if self._transit is None:
+            self._transit = Transit()
+        return self._transit
+
+    @property
+    def has_moves(self) -> bool:
+        return self._transit is not None
+
     def parts(self) -> list[Run]:
         """All runs in order, the tail last."""
         return [*self.runs, self.tail] if self.tail is not None else self.runs
@@ -131,6 +153,14 @@ class Log:
                 high = middle
         return low
 
+    def run_at(self, seq: int) -> Run | None:
+        """The run that holds `seq`; None when it is below the floor, or in none."""
+        run: Run | None = self.tail
+        if run is None or seq < run.first_seq:
+            index = self.run_index(seq)
+            run = self.runs[index] if index < len(self.runs) else None
+        return run if run is not None and max(run.first_seq, self.low) <= seq <= run.last_seq else None
+
     def parts_from(self, seq: int) -> Iterator[Run]:
         """The runs that may hold records from `seq` on. One at a time: who needs the first must not pay for all."""
         runs = self.runs
@@ -139,7 +169,7 @@ class Log:
         if self.tail is not None and self.tail.last_seq >= seq:
             yield self.tail
 
-    def _parts_back_from(self, seq: int) -> Iterator[Run]:
+    def parts_back_from(self, seq: int) -> Iterator[Run]:
         """The runs that may hold records up to `seq`, the last one first."""
         if self.tail is not None and self.tail.first_seq <= seq:
             yield self.tail
@@ -176,8 +206,8 @@ class Log:
 
     def _lose_below(self, floor: int, reason: Reason) -> None:
         """Everything below `floor` is lost; what is already deleted is not counted as loss."""
-        last_live = self._last_live(self.low, floor)
-        count, size = self._live_between(self.low, floor)
+        last_live = live.last_live(self, self.low, floor)
+        count, size = live.live_between(self, self.low, floor)
         if last_live is not None:
             self.lost[reason] = max(self.lost.get(reason, 0), last_live)
             self.evict_floor = max(self.evict_floor, last_live + 1)
@@ -189,6 +219,8 @@ class Log:
         self.low = low
         self._add(-count, -size)
         self._drop_runs()
+        if self.queue is not None:
+            self.queue.leases.forget_below(low)
 
     def _add(self, count: int, size: int) -> None:
         totals = self.totals
@@ -216,38 +248,6 @@ class Log:
     def _release(self, runs: list[Run]) -> None:
         # Memory goes at once; only what is in a file has an owner that wants to know.
         self.released += [run for run in runs if not isinstance(run, MemoryRun)]
-
-    def _live_between(self, start: int, end: int) -> tuple[int, int]:
-        """Count and bytes of live records with start <= seq < end."""
-        count = size = 0
-        for run in self.parts_from(start):
-            if run.first_seq >= end:
-                break
-            run_count, run_bytes = run.live_from(start) if run.first_seq < start else (run.live_count, run.live_bytes)
-            count += run_count
-            size += run_bytes
-            if run.last_seq >= end:
-                over_count, over_bytes = run.live_from(end)
-                count -= over_count
-                size -= over_bytes
-        return count, size
-
-    def _last_live(self, start: int, end: int) -> int | None:
-        """The highest live seq with start <= seq < end."""
-        for run in self._parts_back_from(end - 1):
-            if run.last_seq < start:
-                break
-            seq = min(end - 1, run.last_seq)
-            while run.live_count and seq >= max(start, run.first_seq):
-                first_seq, _, marks = _marks_at(run, seq)
-                if marks is None:
-                    return seq
-                alive = np.flatnonzero(np.frombuffer(marks, np.uint8)[: seq - first_seq + 1] != DEAD)
-                if len(alive):
-                    found = first_seq + int(alive[-1])
-                    return found if found >= start else None
-                seq = first_seq - 1
-        return None
 
     # ---- what is there
 
@@ -298,7 +298,7 @@ class Log:
         if over_count <= 0 and over_bytes <= 0:
             return False
         try:
-            seq, count, size = self._pass_live(max(over_count, 0), max(over_bytes, 0))
+            seq, count, size = live.pass_live(self, max(over_count, 0), max(over_bytes, 0))
         except Damaged:
             # The cap is exceeded until the damage is repaired; readers of those records are told of it.
             return False
@@ -307,18 +307,6 @@ class Log:
         self._raise_low(seq, count, size)
         self.floors_unstored = True
         return True
-
-    def _pass_live(self, need_count: int, need_bytes: int) -> tuple[int, int, int]:
-        """The seq behind the oldest live records that hold so much, and what they hold."""
-        count = size = 0
-        seq = self.low
-        for run in self.parts_from(self.low):
-            seq, passed, passed_bytes = run.seq_at_live(need_count - count, need_bytes - size, max(seq, run.first_seq))
-            count += passed
-            size += passed_bytes
-            if count >= need_count and size >= need_bytes:
-                break
-        return seq, count, size
 
     def apply_appended(self, fact: Appended) -> None:
         """Replay: the same change, with the outcome of the eviction taken from the fact."""
@@ -345,13 +333,17 @@ class Log:
             self.granted_ceiling = ceiling
 
     def remember(self, fact: Appended) -> None:
-        """What a batch leaves behind beside its records: its dedupe key, and the stage it came from."""
+        """What a batch leaves behind beside its records: its dedupe key, its delay, the stage or move it came from."""
         records = fact.records
         if fact.dedupe_key is not None:
             self.dedupe.record(fact.dedupe_key, records.ts, records.first_seq, records.count)
         if fact.stage_log_id:
             first, count = self.published.get(fact.stage_log_id, (records.first_seq, 0))
             self.published[fact.stage_log_id] = (first, count + records.count)
+        if fact.not_before_ms and self.queue is not None:
+            self.queue.leases.delay(range(records.first_seq, records.last_seq + 1), fact.not_before_ms)
+        if fact.move is not None:
+            self.transit.came(fact.move)
 
     def _store(self, records: EncodedRecords) -> None:
         if records.count > TAIL_BATCH_RECORDS_MAX or len(records.text) > TAIL_BATCH_BYTES_MAX:
@@ -373,7 +365,8 @@ class Log:
 
     def freeze_tail(self) -> None:
         if self.tail is not None:
-            self.runs.append(self.tail.freeze())
+            if self.tail.live_count:
+                self.runs.append(self.tail.freeze())
             self.tail = None
 
     def apply(self, fact: LogFact) -> None:
@@ -388,6 +381,17 @@ class Log:
             case HeadMoved():
                 if fact.next_seq > self.next_seq:
                     self.add_hole(self.next_seq, fact.next_seq - 1, Reason.RESTART)
+            case Claimed() | Released() | Extended():
+                if self.queue is not None:
+                    self.queue.apply(fact)
+            case Acked():
+                self.delete_seqs(fact.seqs)
+            case MoveDecided():
+                self.transit.decided(fact)
+                if self.queue is not None:
+                    self.queue.leases.leave(fact.seqs)
+            case MoveFinished():
+                self._finish_move(fact.number)
             case _:
                 assert_never(fact)
 
@@ -408,6 +412,8 @@ class Log:
         for reason, last in floors.lost.items():
             self.lost[reason] = max(self.lost.get(reason, 0), last)
         self._drop_runs()
+        if self.queue is not None:
+            self.queue.leases.forget_below(self.low)
 
     def recount(self) -> None:
         """Count what is live: marks that reached a segment before a crash are seen here and not in the facts."""
@@ -421,31 +427,13 @@ class Log:
             count += live[0]
             size += live[1]
         self._add(count - self.count, size - self.bytes)
+        if self.queue is not None:
+            self.queue.settle(self)
 
     def add_hole(self, gap_from: int, gap_to: int, reason: Reason) -> None:
         """Seqs from here to there will never be delivered; the next record comes behind them."""
-        if self.holes and self.holes[-1].gap_to + 1 >= gap_from and self.holes[-1].reason == reason:
-            self.holes[-1] = Hole(self.holes[-1].gap_from, gap_to, reason)
-        else:
-            self.holes.append(Hole(gap_from, gap_to, reason))
-        if len(self.holes) > HOLES_MAX:
-            # The two oldest become one: the range told to a reader grows, it never shrinks.
-            first, second = self.holes[:2]
-            self.holes[:2] = [Hole(first.gap_from, second.gap_to, Reason.MIXED)]
+        add_last(self.holes, gap_from, gap_to, reason)
         self.next_seq = max(self.next_seq, gap_to + 1)
-
-    def matching(self, match: Match, below: int) -> list[tuple[Run, U64]]:
-        """Live records by tag, with `low <= seq < below`, run by run."""
-        found = []
-        for run in self.parts_from(self.low):
-            if run.first_seq >= below:
-                break
-            seqs = run.find(match, below)
-            if run.first_seq < self.low:
-                seqs = seqs[int(np.searchsorted(seqs, np.uint64(self.low))) :]
-            if len(seqs):
-                found.append((run, seqs))
-        return found
 
     def apply_deleted(self, fact: Deleted) -> tuple[int, list[Run]]:
         """Remove what the fact names among what is here; how many records, and the runs they were in."""
@@ -453,27 +441,51 @@ class Log:
         bound = min(fact.bound, self.next_seq)
         if fact.match is None:
             touched = [run for run in self.parts_from(self.low) if run.first_seq < bound]
-            self._raise_low(bound, *self._live_between(self.low, bound))
+            self._raise_low(bound, *live.live_between(self, self.low, bound))
         else:
             touched = []
-            for run, seqs in self.matching(fact.match, bound):
-                count, size = run.mark(seqs)
-                self._add(-count, -size)
+            for run, seqs in live.matching(self, fact.match, bound):
+                self._mark(run, seqs)
                 touched.append(run)
-            self._drop_dead_runs()
+            self._drop_dead(touched)
         return before - self.count, touched
 
-    def _drop_dead_runs(self) -> None:
+    def delete_seqs(self, seqs: Iterable[int]) -> None:
+        """Remove single records, as far as they are here; the cost is that of what is named."""
+        places: list[tuple[Run, list[int]]] = []
+        last_seq = 0
+        for seq in sorted(set(seqs)):
+            if seq > last_seq:
+                run = self.run_at(seq)
+                if run is None:
+                    continue
+                places.append((run, []))
+                last_seq = run.last_seq
+            places[-1][1].append(seq)
+        for run, found in places if len(places) > 1 else ():
+            for seq in found:
+                live.marks_at(run, seq)  # May be damaged: before anything has changed.
+        for run, found in places:
+            self._mark(run, np.array(found, np.uint64))
+        self._drop_dead([run for run, _ in places])
+
+    def _mark(self, run: Run, seqs: U64) -> None:
+        count, size = run.mark(seqs)
+        self._add(-count, -size)
+        if self.queue is not None:
+            self.queue.leases.forget(seqs.tolist())
+
+    def _drop_dead(self, touched: list[Run]) -> None:
         """A run without a live record is dropped whole."""
-        dead = [run for run in self.runs if not run.live_count]
-        if dead:
-            self._release(dead)
-            self.runs = [run for run in self.runs if run.live_count]
+        dead = [run for run in touched if not run.live_count and run is not self.tail]
+        for run in dead:
+            del self.runs[self.run_index(run.first_seq)]
+        self._release(dead)
 
-
-def _marks_at(run: Run, seq: int) -> tuple[int, int, Marks | None]:
-    """First seq, last seq and marks of the block that holds `seq`; a tail need not cut one out for that."""
-    if isinstance(run, Tail):
-        return run.first_seq, run.last_seq, run.marks
-    block, marks = run.block_at(seq)
-    return block.first_seq, block.last_seq, marks
+    def _finish_move(self, number: int) -> None:
+        move = self.transit.finished(number)
+        if move is None:
+            return
+        self.delete_seqs(move.seqs)
+        if move.dead_letter and self.queue is not None:
+            self.queue.dead_lettered += len(move.seqs)

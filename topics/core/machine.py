@@ -14,10 +14,28 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from topics import model
-from topics.core import batch
+from topics.core import batch, settle
 from topics.core import config as configs
 from topics.core.block import Buffer
-from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.claim import claim
+from topics.core.commands import (
+    Abort,
+    Ack,
+    Append,
+    Claim,
+    Command,
+    Complete,
+    Configure,
+    Delete,
+    Drop,
+    Extend,
+    Nack,
+    Publish,
+    Redrive,
+    Release,
+    Stage,
+)
+from topics.core.complete import complete
 from topics.core.encoded import EncodedRecords
 from topics.core.facts import (
     Appended,
@@ -41,18 +59,21 @@ from topics.core.facts import (
 from topics.core.log import Log, Totals
 from topics.core.names import check_topic
 from topics.core.outcome import Outcome, StoredFact
+from topics.core.queue import Queue
 from topics.core.records import Records
+from topics.core.redrive import redrive
 from topics.core.registry import META_LOG_ID, Registry, Topic
 from topics.errors import (
     InvalidRequest,
+    NotAQueue,
     RecordTooLarge,
     Throttled,
     TopicFull,
     TopicNotEmpty,
     TopicNotFound,
 )
-from topics.limits import CEILING_RESERVE_MAX, CEILING_RESERVE_MIN
-from topics.model import Configured, Discard, Dropped, Durability, TopicConfig, Written
+from topics.limits import CEILING_RESERVE_MAX, CEILING_RESERVE_MIN, CLAIM_MAX_DEFAULT, U64_MAX
+from topics.model import Configured, Discard, Dropped, Durability, TopicConfig, TopicType, Written
 
 # Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
 _EPHEMERAL: Final = Durability.EPHEMERAL
@@ -69,6 +90,7 @@ class Bounds:
     total_bytes_max: int = 0
     stage_ttl_ms: int = 3_600_000
     staged_bytes_max: int = 256 * 1024 * 1024
+    claim_max: int = CLAIM_MAX_DEFAULT
 
 
 class Machine:
@@ -80,6 +102,8 @@ class Machine:
         self.batches = batch.Batches()
         self.next_log_id = META_LOG_ID + 1
         self.next_epoch = 1
+        self.incarnation = 0
+        """Differs from process to process, so that no lease is taken for one of an earlier process."""
         self.changed: set[str] = set()
         """Topics whose own state (not their logs') changed since a checkpoint last looked."""
         self.dropped_logs: list[Log] = []
@@ -103,6 +127,20 @@ class Machine:
                 return batch.decide(self, command, now_ms)
             case Abort():
                 return self._abort(command)
+            case Claim():
+                return claim(self, command, now_ms)
+            case Ack():
+                return settle.ack(self, command, now_ms)
+            case Nack():
+                return settle.nack(self, command, now_ms)
+            case Extend():
+                return settle.extend(self, command, now_ms)
+            case Release():
+                return settle.release(self, command, now_ms)
+            case Complete():
+                return complete(self, command, now_ms)
+            case Redrive():
+                return redrive(self, command, now_ms)
             case _:
                 assert_never(command)
 
@@ -113,13 +151,16 @@ class Machine:
         return found
 
     def log(self, topic: Topic, partition: int = 0) -> Log:
-        if not 0 <= partition < topic.config.partitions:
-            raise InvalidRequest(
-                f'topic "{topic.name}" has partitions 0 to {topic.config.partitions - 1}, not {partition}',
-                field="partition",
-                expected=f"0..{topic.config.partitions - 1}",
-            )
+        self.check_partition(topic.name, topic.config, partition)
         return self.logs[topic.first_log_id + partition]
+
+    def check_partition(self, name: str, config: TopicConfig, partition: int) -> None:
+        if not 0 <= partition < config.partitions:
+            raise InvalidRequest(
+                f'topic "{name}" has partitions 0 to {config.partitions - 1}, not {partition}',
+                field="partition",
+                expected=f"0..{config.partitions - 1}",
+            )
 
     def append(self, command: Append, now_ms: int) -> Outcome:
         topic = self.topics.get(command.topic)
@@ -140,7 +181,9 @@ class Machine:
                     deduped=True,
                 )
                 return Outcome(reply, log=log, seq=last_seq, durability=topic.config.durability)
-        self._check_room(topic.name, topic.config, log, command.records)
+        self.check_room(topic.name, topic.config, log, command.records)
+        if command.delay_ms or command.not_before_ms:
+            self.check_delay(topic.name, topic.config, self.not_before_ms(command, now_ms))
         if command.dedupe_key is not None:
             log.dedupe.admit(command.dedupe_key, now_ms, topic.config.idempotency_window_ms)
         return self._append_to(topic, log, command, now_ms, created=False)
@@ -156,15 +199,11 @@ class Machine:
                 "create it first, or write with create: true",
                 topic=command.topic,
             )
-        if not 0 <= command.partition < config.partitions:
-            raise InvalidRequest(
-                f'topic "{command.topic}" would have partitions 0 to {config.partitions - 1}, not {command.partition}',
-                field="partition",
-                expected=f"0..{config.partitions - 1}",
-            )
-        self._check_topic_count()
-        self._check_room(command.topic, config, None, command.records)
-        topic, fact = self._create(command.topic, config, now_ms)
+        self.check_partition(command.topic, config, command.partition)
+        self.check_delay(command.topic, config, self.not_before_ms(command, now_ms))
+        self.check_topic_count()
+        self.check_room(command.topic, config, None, command.records)
+        topic, fact = self.create(command.topic, config, now_ms)
         outcome = self._append_to(topic, self.log(topic, command.partition), command, now_ms, created=True)
         outcome.facts.insert(0, fact)
         outcome.must_sync = True
@@ -173,10 +212,13 @@ class Machine:
     def _append_to(self, topic: Topic, log: Log, command: Append, now_ms: int, created: bool) -> Outcome:
         durability = topic.config.durability
         first_seq, ts = log.next_seq, now_ms if now_ms > log.last_ts else log.last_ts
-        if command.dedupe_key is None and command.records.is_plain:
+        not_before_ms = 0
+        if command.delay_ms or command.not_before_ms:
+            not_before_ms = self.not_before_ms(command, now_ms)
+        if command.dedupe_key is None and command.records.is_plain and not not_before_ms:
             facts = self._take_plain(topic.config, log, command.records, ts)
         else:
-            facts = self._take(topic.config, log, command, ts)
+            facts = self._take(topic.config, log, command, ts, not_before_ms)
         last_seq = log.next_seq - 1
         reply = Written(
             topic=topic.name,
@@ -188,12 +230,12 @@ class Machine:
         )
         return Outcome(reply, facts, durability is _FSYNC, log, last_seq, durability)
 
-    def _take(self, config: TopicConfig, log: Log, command: Append, ts: int) -> list[StoredFact]:
+    def _take(self, config: TopicConfig, log: Log, command: Append, ts: int, not_before_ms: int) -> list[StoredFact]:
         """Put records into a log; the fact that says so, or none when they are kept in memory only."""
         encoded = command.records.encode(log.next_seq, ts)
         floors = log.append(encoded, config)
         ceiling = self._ceiling(log, encoded.last_seq) if config.durability is _DISK else 0
-        fact = Appended(encoded, ceiling, floors, command.dedupe_key)
+        fact = Appended(encoded, ceiling, floors, command.dedupe_key, not_before_ms=not_before_ms)
         log.remember(fact)
         return [] if config.durability is _EPHEMERAL else [StoredFact(log.log_id, True, fact.buffers())]
 
@@ -221,7 +263,25 @@ class Machine:
             log.granted_ceiling = last_seq + reserve
         return log.granted_ceiling
 
-    def _check_room(self, name: str, config: TopicConfig, log: Log | None, records: Records) -> None:
+    def not_before_ms(self, command: Append, now_ms: int) -> int:
+        """The time before which nobody is to get these jobs; 0 when it is not in the future."""
+        if command.delay_ms < 0 or command.not_before_ms < 0:
+            field = "delay_ms" if command.delay_ms < 0 else "not_before"
+            raise InvalidRequest(f"{field} must not be negative", field=field, expected="a whole number from 0")
+        not_before_ms = max(command.not_before_ms, now_ms + command.delay_ms)
+        if not_before_ms > U64_MAX:
+            raise InvalidRequest("no time is that far away", field="not_before", expected="milliseconds since 1970")
+        return not_before_ms if not_before_ms > now_ms else 0
+
+    def check_delay(self, name: str, config: TopicConfig, not_before_ms: int) -> None:
+        if not_before_ms and config.type is not TopicType.QUEUE:
+            raise NotAQueue(
+                f'topic "{name}" is a {config.type.value}: its records are read, not handed out, and cannot be delayed',
+                topic=name,
+                type=config.type.value,
+            )
+
+    def check_room(self, name: str, config: TopicConfig, log: Log | None, records: Records) -> None:
         size = records.payload_bytes
         if self.bounds.total_bytes_max and self.totals.bytes + size > self.bounds.total_bytes_max:
             raise Throttled(
@@ -230,8 +290,13 @@ class Machine:
                 limit="max_total_bytes",
                 max=self.bounds.total_bytes_max,
             )
+        self.check_caps(name, config, log, records)
+
+    def check_caps(self, name: str, config: TopicConfig, log: Log | None, records: Records) -> None:
+        """A topic that refuses when full has room for these."""
         if config.discard is not _REJECT:
             return
+        size = records.payload_bytes
         caps = {"cap_records": config.cap_records, "cap_bytes": config.cap_bytes}
         if 0 < config.cap_records < records.count or 0 < config.cap_bytes < size:
             raise RecordTooLarge(
@@ -250,7 +315,7 @@ class Machine:
 
     # ---- topics
 
-    def _check_topic_count(self) -> None:
+    def check_topic_count(self) -> None:
         if self.bounds.topics_max and len(self.topics) >= self.bounds.topics_max:
             raise Throttled(
                 f"there are {len(self.topics)} topics, as many as TOPICS_MAX_TOPICS allows",
@@ -258,7 +323,7 @@ class Machine:
                 max=self.bounds.topics_max,
             )
 
-    def _create(self, name: str, config: TopicConfig, now_ms: int) -> tuple[Topic, StoredFact]:
+    def create(self, name: str, config: TopicConfig, now_ms: int) -> tuple[Topic, StoredFact]:
         fact = TopicCreated(name, self.next_epoch, self.next_log_id, config, now_ms)
         return self._apply_created(fact), meta_fact(fact)
 
@@ -267,7 +332,8 @@ class Machine:
         self.topics.add(topic)
         self.changed.add(topic.name)
         for partition, log_id in enumerate(topic.log_ids()):
-            self.logs[log_id] = Log(log_id, topic.name, partition, topic.epoch, self.totals)
+            log = self.logs[log_id] = Log(log_id, topic.name, partition, topic.epoch, self.totals)
+            log.queue = Queue() if topic.config.type is TopicType.QUEUE else None
         self.next_epoch = max(self.next_epoch, fact.epoch + 1)
         self.next_log_id = max(self.next_log_id, topic.log_ids().stop)
         return topic
@@ -277,8 +343,8 @@ class Machine:
         topic = self.topics.get(command.topic)
         if topic is None:
             config = configs.build(command.topic, command.fields)
-            self._check_topic_count()
-            topic, fact = self._create(command.topic, config, now_ms)
+            self.check_topic_count()
+            topic, fact = self.create(command.topic, config, now_ms)
             return Outcome(Configured(topic=topic.name, created=True, config=config), [fact], must_sync=True)
         change = configs.merge if command.merge else configs.replace
         config = change(topic.name, topic.config, command.fields)

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from topics.errors import InvalidRequest
-from topics.limits import NAME_BYTES_MAX
+from topics.limits import NAME_BYTES_MAX, NODE_BYTES_MAX
 
 TOPIC_RULE = f"^[A-Za-z0-9][A-Za-z0-9._:-]{{0,{NAME_BYTES_MAX - 1}}}$"
 ROUTER_RULE = f"^[A-Za-z0-9][A-Za-z0-9._:>-]{{0,{NAME_BYTES_MAX - 1}}}$"
@@ -29,6 +29,15 @@ def check_topic(name: str, field: str = "topic") -> str:
 def check_router(name: str, field: str = "router") -> str:
     """`name`, when it may name a router."""
     return _check(_router, ROUTER_RULE, "a router name", name, field)
+
+
+def check_node(node: str, field: str = "node") -> str:
+    """`node`, when it may name a worker."""
+    if isinstance(node, str) and 1 <= len(node.encode("utf-8", "replace")) <= NODE_BYTES_MAX:
+        return node
+    expected = f"a string of 1 to {NODE_BYTES_MAX} bytes"
+    shown = shorten(node)
+    raise InvalidRequest(f'{field} must be {expected}, not "{shown}"', field=field, value=shown, expected=expected)
 
 
 def shorten(value: object) -> str:

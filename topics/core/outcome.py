@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from topics.core.block import Buffer
+from topics.core.facts import MoveDecided
 from topics.core.log import Log
 from topics.model import Durability
 
@@ -19,6 +20,14 @@ class StoredFact(msgspec.Struct, frozen=True, gc=False):
     appended: bool
     """An `Appended` has a frame kind of its own."""
     body: Sequence[Buffer]
+
+
+class BegunMove(msgspec.Struct, frozen=True):
+    """A move that was decided in `log`. Its facts must be durable before it goes on, whatever else waits for it."""
+
+    log: Log
+    fact: MoveDecided
+    facts: list[StoredFact]
 
 
 class Outcome(msgspec.Struct):
@@ -32,3 +41,5 @@ class Outcome(msgspec.Struct):
     """The log that was written to; readers see it up to `seq` once the reply may go out."""
     seq: int = 0
     durability: Durability = Durability.DISK
+    moves: Sequence[BegunMove] = ()
+    """What goes on after this, over several turns."""

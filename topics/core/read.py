@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from topics.core.block import Block
-from topics.core.log import SEQ_BASE, Hole, Log
+from topics.core.hole import Hole
+from topics.core.log import SEQ_BASE, Log
 from topics.core.match import Match
 from topics.core.run import DEAD, Marks, Run
 from topics.core.tail import Tail

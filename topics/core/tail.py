@@ -152,6 +152,16 @@ class Tail:
         local = [NO_NODE, *(index.setdefault(name, len(index) + 1) for name in batch.node_names)]
         self._node_ids.extend([local[node] for node in batch.node_ids])
 
+    def text_of(self, seq: int) -> bytes:
+        """The text of one record."""
+        index = seq - self.first_seq
+        start = self._ends[index - 1] + 1 if index else 0
+        return bytes(memoryview(self._text)[start : self._ends[index]])
+
+    def tag_of(self, seq: int) -> bytes:
+        """The tag of one record, empty when it has none."""
+        return b"" if self._tags is None else self._tags[seq - self.first_seq]
+
     def freeze(self) -> MemoryRun:
         """What the tail holds as an immutable run. The tail is not used any more after this."""
         return MemoryRun(self._cut(0, self.count), self.marks)

@@ -151,6 +151,8 @@ class Checkpointer:
             job.removes.add(images.chunk_key(log.log_id, number))
         for number, chunk in chunks.unstored.items():
             job.puts[images.chunk_key(log.log_id, number)] = chunk
+        if log.has_moves:
+            log.transit.forget_sources(self._machine.logs)
         return images.log_image(log, self._positions.get(log.log_id, 0), stored_upto, tuple(chunks.heads))
 
     def _release(self, log: Log) -> None:

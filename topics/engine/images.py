@@ -17,7 +17,11 @@ from __future__ import annotations
 import msgspec
 
 from topics.core.batch import Batch, OpenStage
-from topics.core.log import Hole, Log
+from topics.core.facts import MoveDecided
+from topics.core.hole import Hole
+from topics.core.leases import LeaseColumns, LeaseTable
+from topics.core.log import Log
+from topics.core.queue import Queue
 from topics.core.registry import Topic
 from topics.model import Published, Reason, TopicConfig
 
@@ -56,6 +60,14 @@ class HoleImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     reason: Reason
 
 
+class QueueImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a queue knows beside its log; the leases as columns, see `core/leases.py`."""
+
+    cursor: int
+    dead_lettered: int
+    leases: LeaseColumns
+
+
 class LogImage(msgspec.Struct, frozen=True, gc=False):
     position: int
     next_seq: int
@@ -72,6 +84,11 @@ class LogImage(msgspec.Struct, frozen=True, gc=False):
     """Seqs above this were in memory only (an ephemeral log)."""
     chunks: tuple[int, ...]
     """Numbers of the dedupe chunks that count."""
+    queue: QueueImage | None = None
+    leaving: tuple[MoveDecided, ...] = ()
+    """Moves out of this log that are not finished."""
+    received: dict[int, int] = {}
+    next_move: int = 1
 
 
 class StageImage(msgspec.Struct, frozen=True, gc=False):
@@ -131,7 +148,15 @@ def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]
         dict(log.published),
         stored_upto,
         chunks,
+        _queue_image(log.queue) if log.queue is not None else None,
+        tuple(log.transit.leaving.values()) if log.has_moves else (),
+        dict(log.transit.received) if log.has_moves else {},
+        log.transit.next_number if log.has_moves else 1,
     )
+
+
+def _queue_image(queue: Queue) -> QueueImage:
+    return QueueImage(queue.cursor, queue.dead_lettered, queue.leases.columns())
 
 
 def with_runs(image: LogImage, runs: tuple[RunImage, ...]) -> LogImage:
@@ -149,6 +174,13 @@ def restore_log(log: Log, image: LogImage) -> None:
     log.last_write_ts = image.last_write_ts
     log.granted_ceiling = image.granted_ceiling
     log.published = dict(image.published)
+    if image.queue is not None:
+        log.queue = Queue(image.queue.cursor, image.queue.dead_lettered, LeaseTable.of(image.queue.leases))
+    if image.next_move > 1 or image.received:
+        log.transit.received = dict(image.received)
+        log.transit.next_number = image.next_move
+    for fact in image.leaving:
+        log.apply(fact)
     gap_from = max(image.stored_upto + 1, log.low)
     if gap_from <= log.head_seq:
         log.add_hole(gap_from, log.head_seq, Reason.RESTART)

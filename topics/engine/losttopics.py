@@ -13,7 +13,7 @@ from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.engine.findings import Findings, Kind
 from topics.errors import Damaged
-from topics.model import TopicConfig
+from topics.model import TopicConfig, TopicType
 from topics.storage.segmentfile import SectionKey
 
 
@@ -43,11 +43,13 @@ class LostTopics:
             self._machine.apply_meta(TopicDropped(existing.name))
         return self.restore(key.topic, log_id, key.partition, key.epoch)
 
-    def restore(self, name: str, log_id: int, partition: int = 0, epoch: int = 0) -> Log:
-        """Make the topic of a log again; its config is the default one unless a fact configures it."""
+    def restore(
+        self, name: str, log_id: int, partition: int = 0, epoch: int = 0, kind: TopicType = TopicType.LOG
+    ) -> Log:
+        """Make the topic of a log again; its config is the default one of its kind unless a fact configures it."""
         machine = self._machine
         siblings = [key.partition for key in self._keys if (key.topic, key.epoch) == (name, epoch)]
-        config = self.configured.pop(name, None) or TopicConfig(partitions=1 + max([partition, *siblings]))
+        config = self.configured.pop(name, None) or TopicConfig(type=kind, partitions=1 + max([partition, *siblings]))
         machine.apply_meta(TopicCreated(name, epoch or machine.next_epoch, log_id - partition, config, self._now_ms))
         damage = Damaged(f"the creation of topic {name} is lost, its records (log {log_id}) are not", topic=name)
         self._found.add(Kind.TOPIC, damage, "made again, with the default config unless a later fact configures it")

@@ -46,6 +46,7 @@ class Options:
 
 Progress = Callable[[float], None]
 PROGRESS_EVERY_FACTS = 10_000
+INCARNATION_BITS = 24
 
 
 def recover(
@@ -72,6 +73,7 @@ class _Recovery:
         self._options = options
         self._on_progress = on_progress
         self._machine = Machine(options.bounds)
+        self._machine.incarnation = store.salt_source() % (1 << INCARNATION_BITS)
         self._positions: dict[int, int] = {}
         self._checkpointer = Checkpointer(store, self._machine, self._positions, options.segments)
         self._report = RecoveryReport()
@@ -92,7 +94,7 @@ class _Recovery:
                 # A smaller cap may have been kept and what it evicted not.
                 self._machine.logs[log_id].evict(topic.config)
         self._forget_published()
-        turn = Turn(self._positions, lambda log: engine.on_visible(log), self._options.wal.queue_bytes_max)
+        turn = Turn(self._positions, lambda log: engine.shown(log), self._options.wal.queue_bytes_max)
         engine = Engine(
             self._store,
             self._machine,

@@ -14,6 +14,7 @@ from topics.core.facts import (
     Appended,
     BatchDecided,
     BatchFinished,
+    LeaseFact,
     MetaFact,
     SeqsSkipped,
     StageDropped,
@@ -32,7 +33,7 @@ from topics.engine.losttopics import LostTopics, made_up_name
 from topics.engine.remains import OnBytes
 from topics.engine.suspects import RECORD_BYTES_MIN, Suspect, suspects
 from topics.errors import Damaged
-from topics.model import Reason
+from topics.model import Reason, TopicType
 from topics.storage import frame
 from topics.storage.fs import FileSystem
 from topics.storage.walfile import parse_name
@@ -232,10 +233,16 @@ class Replay:
         names = list(self._topics.configured)
         for log_id in sorted(orphans):
             name = names[0] if len(names) == len(orphans) == 1 else made_up_name(log_id)
-            log = self._topics.restore(name, log_id)
+            is_queue = any(_tells_of_jobs(*fact) for fact in orphans[log_id])
+            log = self._topics.restore(name, log_id, kind=TopicType.QUEUE if is_queue else TopicType.LOG)
             for position, kind, body in orphans[log_id]:
                 self._apply(log, kind, body)
                 self._positions[log_id] = position
+
+
+def _tells_of_jobs(_: int, kind: int, body: bytes) -> bool:
+    """Whether a fact is one that only a queue has."""
+    return kind != frame.Kind.APPENDED and isinstance(parse_log_fact(body), LeaseFact)
 
 
 def _skip(log: Log, lost_bytes: int) -> None:

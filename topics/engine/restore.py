@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from topics.core.batch import OpenStage
 from topics.core.log import Log
 from topics.core.machine import Machine
+from topics.core.queue import Queue
 from topics.core.registry import META_LOG_ID, Topic
 from topics.core.run import Run
 from topics.engine import images
 from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer
 from topics.engine.images import LogImage, MetaImage, RunImage, StageImage, TopicImage
 from topics.errors import Damaged
+from topics.model import TopicType
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
 
@@ -67,6 +69,7 @@ class Restorer:
         self._machine.topics.add(topic)
         for partition, log_id in enumerate(topic.log_ids()):
             log = Log(log_id, topic.name, partition, topic.epoch, self._machine.totals)
+            log.queue = Queue() if topic.config.type is TopicType.QUEUE else None
             self._restore_log(log, topic.config.idempotency_window_ms)
 
     def _restore_stage(self, image: StageImage) -> None:

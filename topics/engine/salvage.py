@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from topics.core.log import Hole, Log
+from topics.core.hole import Hole
+from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.run import Run
 from topics.engine.checkpoint import Checkpointer

@@ -11,9 +11,11 @@ from typing import cast
 
 from topics.clock import Clock
 from topics.core.commands import Command
+from topics.engine.backup import Backup
 from topics.engine.engine import Engine
 from topics.engine.recovery import Options, recover
 from topics.engine.ticket import Ticket
+from topics.errors import TopicsError
 from topics.storage.fs import FileSystem
 from topics.storage.wal import Wal
 
@@ -59,6 +61,20 @@ class Driver:
     def checkpoint(self) -> None:
         self.engine.checkpoint()
         self.work()
+
+    def backup(self) -> Backup:
+        """A backup of this moment, ready to be read; `release` it."""
+        self.checkpoint()
+        backup = Backup.begin(self.engine)
+        backup.pin()
+        answers: list[TopicsError | OSError | None] = []
+        backup.cut(answers.append)
+        self.wal.work()
+        if answers[0] is not None:
+            backup.release()
+            raise answers[0]
+        backup.open()
+        return backup
 
     def close(self) -> None:
         """A clean stop: everything in segments and a snapshot, the WAL ended."""

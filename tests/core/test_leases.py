@@ -1,0 +1,196 @@
+"""The lease table against a naive one, and what it costs."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable, lease_id, parse_lease_id
+
+SEQS = st.lists(st.integers(1, 12), unique=True, min_size=1, max_size=4).map(sorted)
+NODES = st.sampled_from(["a", "b"])
+CONNECTIONS = st.sampled_from([0, 0, 5])
+TIMES = st.integers(0, 40)
+
+
+@dataclass
+class Row:
+    due_ms: int
+    node: str = ""
+    connection: int = 0
+    token: int = 0
+    deliveries: int = 0
+    leaving: bool = False
+
+    def state(self, now_ms: int) -> int:
+        if self.leaving:
+            return LEAVING
+        if self.due_ms <= now_ms:
+            return FREE
+        return LEASED if self.node else DELAYED
+
+
+class TableMachine(RuleBasedStateMachine):
+    """All that may be done to a table, in any order; the model is a dict of rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = LeaseTable()
+        self.rows: dict[int, Row] = {}
+        self.now_ms = 0
+        self.token = 1
+
+    @rule(seqs=SEQS, node=NODES, connection=CONNECTIONS, lease_ms=st.integers(1, 10))
+    def lease(self, seqs: list[int], node: str, connection: int, lease_ms: int) -> None:
+        seqs = [seq for seq in seqs if seq not in self.rows or not self.rows[seq].leaving]
+        due_ms = self.now_ms + lease_ms
+        self.table.lease(seqs, due_ms, node, connection, self.token)
+        for at, seq in enumerate(seqs):
+            deliveries = self.rows[seq].deliveries if seq in self.rows else 0
+            self.rows[seq] = Row(due_ms, node, connection, self.token + at, deliveries + 1)
+        self.token += len(seqs)
+
+    @rule(seqs=SEQS, due_ms=TIMES)
+    def delay(self, seqs: list[int], due_ms: int) -> None:
+        self.table.delay(seqs, due_ms)
+        for seq in seqs:
+            self.rows.setdefault(seq, Row(due_ms))
+
+    @rule(seqs=SEQS, delay_ms=st.integers(0, 5))
+    def release(self, seqs: list[int], delay_ms: int) -> None:
+        seqs = [seq for seq in seqs if seq not in self.rows or not self.rows[seq].leaving]
+        due_ms = self.now_ms + delay_ms
+        self.table.release(seqs, due_ms, self.now_ms)
+        for seq in seqs:
+            if seq in self.rows:
+                row = self.rows[seq]
+                self.rows[seq] = Row(due_ms, token=row.token, deliveries=row.deliveries)
+
+    @rule(seqs=SEQS, lease_ms=st.integers(1, 10))
+    def extend(self, seqs: list[int], lease_ms: int) -> None:
+        self.table.extend(seqs, self.now_ms + lease_ms)
+        for seq in seqs:
+            if seq in self.rows and self.rows[seq].node:
+                self.rows[seq].due_ms = self.now_ms + lease_ms
+
+    @rule(seqs=SEQS)
+    def leave(self, seqs: list[int]) -> None:
+        self.table.leave(seqs)
+        for seq in seqs:
+            row = self.rows.get(seq) or Row(0)
+            self.rows[seq] = Row(row.due_ms, token=row.token, deliveries=row.deliveries, leaving=True)
+
+    @rule(seqs=SEQS)
+    def forget(self, seqs: list[int]) -> None:
+        self.table.forget(seqs)
+        for seq in seqs:
+            self.rows.pop(seq, None)
+
+    @rule(low=st.integers(1, 13))
+    def forget_below(self, low: int) -> None:
+        self.table.forget_below(low)
+        self.rows = {seq: row for seq, row in self.rows.items() if seq >= low}
+
+    @rule(step_ms=st.integers(0, 12))
+    def pass_time(self, step_ms: int) -> None:
+        self.now_ms += step_ms
+
+    @rule(limit=st.integers(1, 5), upto=st.integers(1, 12))
+    def take_free(self, limit: int, upto: int) -> None:
+        self.table.expire(self.now_ms)
+        free = sorted(seq for seq, row in self.rows.items() if row.state(self.now_ms) == FREE)
+        wanted = [seq for seq in free if seq <= upto]
+        taken = self.table.take_free(limit, upto)
+        assert taken == wanted[:limit]
+        more = self.table.take_free(limit, upto)
+        assert more == wanted[limit : 2 * limit], "what was taken does not come again"
+        self.table.give_back(taken + more)
+
+    @rule()
+    def keep_and_load(self) -> None:
+        """A snapshot says the same, but for connections, which do not outlive their process."""
+        leaving = [seq for seq, row in self.rows.items() if row.leaving]
+        self.table = LeaseTable.of(self.table.columns())
+        self.table.leave(leaving)
+        for row in self.rows.values():
+            row.connection = 0
+
+    @invariant()
+    def is_what_the_model_says(self) -> None:
+        self.table.expire(self.now_ms)
+        expected = [
+            (seq, row.state(self.now_ms), row.due_ms, row.node, row.token, row.deliveries)
+            for seq, row in sorted(self.rows.items())
+        ]
+        assert [tuple(lease) for lease in self.table] == expected
+        states = [state for _, state, *_ in expected]
+        assert self.table.counts == [states.count(state) for state in (FREE, LEASED, DELAYED, LEAVING)]
+        assert len(self.table) == len(expected)
+        held = sorted(s for s, row in self.rows.items() if row.connection == 5 and row.state(self.now_ms) == LEASED)
+        assert self.table.holders.on_connection(5) == held
+        pending = [row.due_ms for row in self.rows.values() if row.state(self.now_ms) in (LEASED, DELAYED)]
+        next_ms = self.table.next_due_ms()
+        assert not pending or (next_ms is not None and next_ms <= min(pending)), "nothing is due before it is told"
+
+    @rule(seq=st.integers(1, 12), node=NODES, token=st.integers(0, 30))
+    def ask_who_holds(self, seq: int, node: str, token: int) -> None:
+        row = self.rows.get(seq)
+        own = row is not None and not row.leaving and row.node == node
+        assert self.table.split(node, [seq, seq], None) == (([seq], [seq]) if own else ([], [seq, seq]))
+        fenced = own and row is not None and row.token == token
+        assert self.table.split(node, [seq], [token]) == (([seq], []) if fenced else ([], [seq]))
+
+
+TableMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestTable = TableMachine.TestCase
+
+
+def test_heaps_do_not_grow_with_what_is_done_with() -> None:
+    """Leases of a day, completed at once: what is left is what is held."""
+    table = LeaseTable()
+    for round_no in range(300):
+        seqs = range(1 + round_no * 100, 101 + round_no * 100)
+        table.lease(seqs, 86_400_000 + round_no, "a", 0, 1)
+        table.extend(seqs, 90_000_000 + round_no)
+        table.forget(seqs)
+    assert len(table) == 0
+    assert table._schedule.count <= 2048 and len(table._by_seq) <= 2048 and len(table._states) <= 100
+
+
+def test_the_free_heap_does_not_grow_with_leases_that_come_and_go() -> None:
+    table = LeaseTable()
+    for round_no in range(5000):
+        table.lease([1], round_no + 1, "a", 0, 1)
+        table.expire(round_no + 1)
+    assert table.counts[FREE] == 1 and len(table._free) <= 1026
+
+
+def test_a_lease_costs_little_and_a_hundred_thousand_can_run_out_at_once() -> None:
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        table = LeaseTable()
+        for first in range(1, 100_001, 100):
+            table.lease(range(first, first + 100), 1000 + first, f"worker-{first % 16}", 0, first)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / 100_000 < 256
+    table.expire(200_000)
+    assert table.counts == [100_000, 0, 0, 0]
+    assert table.take_free(3, 100_000) == [1, 2, 3]
+
+
+@given(st.integers(1, 2**64 - 1))
+def test_a_lease_id_names_its_token(token: int) -> None:
+    assert parse_lease_id(lease_id(token)) == token
+
+
+def test_other_texts_name_no_lease() -> None:
+    texts = ["", "lease_", "lease_-1", "lease_0x1f", "1f", "lease_ 1", "lease_é", "lease_01", "lease_A"]
+    texts.append("lease_" + "1" * 17)
+    assert [parse_lease_id(text) for text in texts] == [0] * len(texts)

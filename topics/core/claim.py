@@ -1,0 +1,151 @@
+"""Handing out jobs: one pass over a queue serves everybody who asks at the time.
+
+Jobs that were handed out before and are free again come first, by seq, then those that never were. A job that was
+delivered as often as its queue allows is not delivered again but moved to the dead-letter topic. What is left is
+divided evenly among the claimers and dealt to them in turn. A pass is one fact, however many jobs and claimers.
+
+All that can fail is done before the first change: reading the jobs' text, finding room for dead letters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from topics.core import deadletter
+from topics.core.commands import Claim, Claimer
+from topics.core.facts import Claimed, Hand, LeaseFact, Released, encode
+from topics.core.job import job_text, stored_texts
+from topics.core.log import Log
+from topics.core.names import check_node
+from topics.core.outcome import BegunMove, Outcome, StoredFact
+from topics.core.queue import Queue
+from topics.core.registry import Topic
+from topics.core.shares import deal, shares
+from topics.errors import InvalidRequest, NotAQueue, TopicsError
+from topics.limits import DEAD_LETTER_RETRY_MS, DEAD_LETTERS_PER_PASS_MAX, LEASE_MS_MAX, LEASE_MS_MIN
+from topics.model import ClaimedJobs, Durability, TopicType
+
+if TYPE_CHECKING:
+    from topics.core.machine import Machine
+
+
+def find_queue(machine: Machine, name: str, partition: int, now_ms: int) -> tuple[Topic, Log, Queue]:
+    """A queue as it is by now."""
+    topic = machine.topic(name)
+    if topic.config.type is not TopicType.QUEUE:
+        raise NotAQueue(
+            f'topic "{name}" is a {topic.config.type.value}; only a topic created with type "queue" has jobs',
+            topic=name,
+            type=topic.config.type.value,
+        )
+    log = machine.log(topic, partition)
+    log.observe(topic.config, now_ms)
+    assert log.queue is not None
+    log.queue.leases.expire(now_ms)
+    return topic, log, log.queue
+
+
+def stored_fact(topic: Topic, log: Log, fact: LeaseFact) -> list[StoredFact]:
+    """A fact about leases as it is stored: not at all where nothing is."""
+    return [] if topic.config.durability is Durability.EPHEMERAL else [StoredFact(log.log_id, False, [encode(fact)])]
+
+
+def clamp_lease_ms(lease_ms: int) -> int:
+    return max(LEASE_MS_MIN, min(lease_ms, LEASE_MS_MAX))
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What one pass found."""
+
+    seqs: list[int]
+    cursor: int
+    exhausted: list[int]
+
+
+def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
+    """The reply is a tuple of `ClaimedJobs`, one a claimer."""
+    for claimer in command.claimers:
+        check_claimer(claimer)
+    topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
+    wanted = [min(claimer.max, machine.bounds.claim_max) for claimer in command.claimers]
+    found = _find(topic, log, queue, sum(wanted))
+    try:
+        texts = stored_texts(log, found.seqs)
+    except TopicsError:
+        queue.leases.give_back([*found.exhausted, *(seq for seq in found.seqs if seq in queue.leases)])
+        raise
+    queue.cursor = found.cursor
+    facts: list[StoredFact] = []
+    moves = _bury(machine, topic, log, queue, found.exhausted, facts, now_ms)
+    hands: list[Hand] = []
+    answers: list[tuple[list[int], list[bytes]]] = []
+    dealt = deal(found.seqs, shares(len(found.seqs), wanted))
+    for claimer, seqs in zip(command.claimers, dealt, strict=True):
+        jobs: list[bytes] = []
+        if seqs:
+            lease_ms = topic.config.lease_ms if claimer.lease_ms is None else clamp_lease_ms(claimer.lease_ms)
+            deadline_ms = now_ms + lease_ms
+            token = queue.next_token(machine.incarnation, len(seqs))
+            hands.append(Hand(claimer.node, seqs, deadline_ms + 1, token))
+            deliveries = queue.hand_out(hands[-1], claimer.connection)
+            jobs = [
+                job_text(*texts[seq], token + at, deadline_ms, count)
+                for at, (seq, count) in enumerate(zip(seqs, deliveries, strict=True))
+            ]
+        answers.append((seqs, jobs))
+    if hands:
+        facts += stored_fact(topic, log, Claimed(hands, found.cursor))
+    ready = queue.ready_count(log)
+    reply = tuple(
+        ClaimedJobs(topic=topic.name, partition=log.partition, node=claimer.node, jobs=jobs, seqs=seqs, ready=ready)
+        for claimer, (seqs, jobs) in zip(command.claimers, answers, strict=True)
+    )
+    must_sync = bool(facts) and topic.config.leases_durable
+    return Outcome(reply, facts, must_sync, log, durability=topic.config.durability, moves=moves)
+
+
+def check_claimer(claimer: Claimer) -> None:
+    check_node(claimer.node)
+    if claimer.max < 1:
+        raise InvalidRequest(f"max must be 1 or more, not {claimer.max}", field="max", expected="a whole number from 1")
+    if claimer.lease_ms is not None and claimer.lease_ms < 0:
+        raise InvalidRequest("lease_ms must not be negative", field="lease_ms", expected="a whole number from 0")
+
+
+def _find(topic: Topic, log: Log, queue: Queue, wanted: int) -> _Pass:
+    """Take what may be handed out, and what may not be any more, off the free list and from behind the cursor."""
+    leases, deliveries_max = queue.leases, topic.config.max_deliveries
+    seqs: list[int] = []
+    exhausted: list[int] = []
+    while len(seqs) < wanted and len(exhausted) < DEAD_LETTERS_PER_PASS_MAX:
+        free = leases.take_free(wanted - len(seqs), log.visible_seq)
+        if not free:
+            break
+        if deliveries_max and topic.config.dead_letter is not None:
+            exhausted += [seq for seq in free if leases.deliveries(seq) >= deliveries_max]
+            seqs += [seq for seq in free if leases.deliveries(seq) < deliveries_max]
+        else:
+            seqs += free
+    fresh, cursor = queue.find_fresh(log, wanted - len(seqs))
+    return _Pass(seqs + fresh, cursor, exhausted)
+
+
+def _bury(
+    machine: Machine, topic: Topic, log: Log, queue: Queue, seqs: list[int], facts: list[StoredFact], now_ms: int
+) -> list[BegunMove]:
+    """Dead-letter jobs. Those that cannot be rest a while: they are neither lost nor delivered once too often."""
+    if not seqs:
+        return []
+    try:
+        begun = deadletter.bury(machine, topic, log, seqs, deadletter.MAX_DELIVERIES, now_ms)
+    except TopicsError as error:
+        queue.dead_letter_error = f"{error}"
+        fact = Released(seqs, now_ms + DEAD_LETTER_RETRY_MS)
+        queue.apply(fact, now_ms)
+        facts += stored_fact(topic, log, fact)
+        return []
+    queue.dead_letter_error = None
+    queue.leases.give_back(seqs[len(begun.fact.seqs) :])
+    return [begun]

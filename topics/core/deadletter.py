@@ -1,0 +1,72 @@
+"""Dead letters: jobs that were delivered as often as their queue allows, in a topic of their own.
+
+A dead letter is the job's record with four stamps in its meta, all strings: where it came from, its seq there, how
+often it was delivered, and why it is here. Its tag, node and data are as they were. The topic is an ordinary one; it is
+made on the first dead letter unless the queue's `auto_create` forbids it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from topics.core import move
+from topics.core.copies import Meta, copies, fitting
+from topics.core.log import Log
+from topics.core.outcome import BegunMove
+from topics.core.registry import Topic
+from topics.errors import TopicNotFound
+from topics.limits import MOVE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from topics.core.machine import Machine
+
+PREFIX = "$dead_letter_"
+FROM = f"{PREFIX}from"
+DELIVERIES = f"{PREFIX}deliveries"
+SOURCE_SEQ = f"{PREFIX}src_seq"
+REASON = f"{PREFIX}reason"
+
+MAX_DELIVERIES = "max_deliveries"
+"""The reason of a job that was delivered as often as it may be."""
+
+
+def bury(machine: Machine, topic: Topic, log: Log, seqs: list[int], reason: str, now_ms: int) -> BegunMove:
+    """Decide that jobs, as many as may move together, go to the dead-letter topic.
+
+    Raises, and changes nothing, when it does not take them.
+    """
+    name = topic.config.dead_letter
+    assert name is not None and log.queue is not None
+    leases = log.queue.leases
+
+    def stamp(seq: int, meta: Meta) -> Meta:
+        stamps = {
+            FROM: topic.name,
+            DELIVERIES: str(leases.deliveries(seq)),
+            SOURCE_SEQ: str(seq),
+            REASON: reason,
+        }
+        return meta | stamps
+
+    target = machine.topics.get(name)
+    if target is None and not topic.config.auto_create:
+        raise TopicNotFound(
+            f'dead-letter topic "{name}" does not exist, and "{topic.name}" has auto_create false: create it',
+            topic=name,
+        )
+    seqs = seqs[: fitting(log, seqs, MOVE_BYTES_MAX)]
+    records = copies(log, seqs, stamp)
+    partition = log.partition % target.config.partitions if target is not None else 0
+    target_log = machine.log(target, partition) if target is not None else None
+    if target is not None and target_log is not None:
+        target_log.observe(target.config, now_ms)
+        machine.check_caps(name, target.config, target_log, records)
+    else:
+        machine.check_topic_count()
+    part = move.part(name, partition, target_log, records, 0, now_ms)
+    return move.decide(machine, log, seqs, [part], dead_letter=True)
+
+
+def unstamped(meta: Meta) -> Meta:
+    """Meta as it was before the record was a dead letter."""
+    return {key: value for key, value in meta.items() if not key.startswith(PREFIX)}

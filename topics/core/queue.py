@@ -1,0 +1,107 @@
+"""What a queue knows beside its log: which jobs were handed out, and how far the handing out of new ones has come.
+
+A job is a record. It is *ready* when it can be read, is not deleted and nobody has it:
+
+    never handed out    found by the cursor: a live record from `cursor` on that has no entry in the lease table
+    handed out before   free in the lease table: its lease ran out, it was given back, or its delay is over
+
+Ready jobs of the first kind cost nothing here, however many there are. `cursor` only moves forward, past jobs that were
+handed out, have a time of their own, or were deleted, so nothing is looked at twice.
+
+State changes in `apply` only, from facts, and in `expire`, by time. A job that is deleted, expired or evicted takes its
+entry with it (`forget`), so every entry stands for a live record; after a recovery `settle` sees to that once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, assert_never
+
+from topics.core import live
+from topics.core.facts import Claimed, Extended, Hand, Released
+from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable
+from topics.model import QueueState
+
+if TYPE_CHECKING:
+    from topics.core.log import Log
+
+TOKEN_COUNTER_BITS = 40
+
+
+class Queue:
+    __slots__ = ("_token_count", "cursor", "dead_letter_error", "dead_lettered", "leases")
+
+    def __init__(self, cursor: int = 1, dead_lettered: int = 0, leases: LeaseTable | None = None) -> None:
+        self.cursor = cursor
+        self.dead_lettered = dead_lettered
+        self.leases = leases if leases is not None else LeaseTable()
+        self.dead_letter_error: str | None = None
+        """Why the last job that was to be dead-lettered could not be; it stays here and is tried again."""
+        self._token_count = 0
+
+    def apply(self, fact: Claimed | Released | Extended, now_ms: int = 0) -> None:
+        match fact:
+            case Claimed():
+                for hand in fact.hands:
+                    self.hand_out(hand)
+                self.cursor = max(self.cursor, fact.cursor)
+            case Released():
+                self.leases.release(fact.seqs, fact.due_ms, now_ms)
+            case Extended():
+                self.leases.extend(fact.seqs, fact.due_ms)
+            case _:
+                assert_never(fact)
+
+    def hand_out(self, hand: Hand, connection: int = 0) -> list[int]:
+        """How often each was handed out by now."""
+        return self.leases.lease(hand.seqs, hand.due_ms, hand.node, connection, hand.token)
+
+    def next_token(self, incarnation: int, count: int) -> int:
+        """The first of so many tokens that no lease had before, in this process or an earlier one."""
+        self._token_count += count
+        return (incarnation << TOKEN_COUNTER_BITS) + self._token_count - count + 1
+
+    def find_fresh(self, log: Log, limit: int) -> tuple[list[int], int]:
+        """Up to so many jobs that were never handed out, and where the cursor stands behind them."""
+        if limit <= 0:
+            return [], self.cursor
+        leases = self.leases
+        seqs: Iterable[int] = live.live_seqs(log, self.cursor, log.visible_seq)
+        if leases.highest >= self.cursor:
+            # Jobs with a time of their own lie ahead.
+            seqs = (seq for seq in seqs if seq not in leases)
+        found = list(islice(seqs, limit))
+        return found, found[-1] + 1 if len(found) == limit else max(self.cursor, log.visible_seq + 1)
+
+    def ready_count(self, log: Log) -> int:
+        """Jobs that can be claimed. The caller has let time act on log and leases."""
+        leases = self.leases
+        ready = log.count - len(leases) + leases.counts[FREE]
+        hidden_from = log.visible_seq + 1
+        if hidden_from >= log.next_seq:
+            return ready
+        if leases.highest < hidden_from:
+            return ready - live.count_from(log, hidden_from)
+        hidden = live.live_seqs(log, hidden_from, log.head_seq)
+        return ready - sum(seq not in leases or leases.is_free(seq) for seq in hidden)
+
+    def state(self, log: Log) -> QueueState:
+        counts = self.leases.counts
+        return QueueState(
+            ready=self.ready_count(log),
+            in_flight=counts[LEASED] + counts[LEAVING],
+            dead_lettered=self.dead_lettered,
+            delayed=counts[DELAYED],
+            dead_letter_error=self.dead_letter_error,
+        )
+
+    def settle(self, log: Log) -> None:
+        """After a recovery: an entry whose record did not survive goes as well."""
+        gone = []
+        for lease in self.leases:
+            run = log.run_at(lease.seq)
+            whole = run is not None and run.live_count > run.last_seq - run.first_seq
+            if run is None or (not whole and run.first_live(lease.seq) != lease.seq):
+                gone.append(lease.seq)
+        self.leases.forget(gone)

@@ -1,0 +1,89 @@
+"""Which logs a command writes to, and whether they take it: asked before anything changes.
+
+A log whose disk failed takes nothing. One whose disk is behind takes only what makes room, or keeps a job from being
+done twice.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from topics.core.commands import (
+    Abort,
+    Ack,
+    Append,
+    Claim,
+    Command,
+    Complete,
+    Configure,
+    Delete,
+    Drop,
+    Extend,
+    Nack,
+    Publish,
+    Redrive,
+    Release,
+    Stage,
+)
+from topics.core.machine import Machine
+from topics.core.registry import META_LOG_ID
+from topics.engine.turn import Turn
+
+FACT_BYTES = 1024
+"""What a fact without payload may take in the commit log, at most."""
+
+
+def adds_bytes(command: Command) -> bool:
+    """Whether a command waits while the checkpoint is behind."""
+    return isinstance(command, Append | Delete | Stage | Claim | Complete | Redrive)
+
+
+def check(machine: Machine, turn: Turn, command: Command) -> None:
+    """Raises `LogStopped` or `Throttled` when a log does not take what the command would write to it."""
+    match command:
+        case Append() | Stage():
+            size_bytes = command.records.payload_bytes
+        case Complete():
+            size_bytes = FACT_BYTES + sum(result.records.payload_bytes for result in command.results)
+        case Ack() | Nack() | Extend() | Release():
+            for log_id in written_by(machine, command):
+                turn.check_running(turn.commit_log.shard_of(log_id))
+            return
+        case _:
+            size_bytes = FACT_BYTES
+    for log_id in written_by(machine, command):
+        turn.check(log_id, size_bytes)
+
+
+def written_by(machine: Machine, command: Command) -> list[int]:
+    """The logs that get a fact of a command, as far as it can be told before it is decided."""
+    match command:
+        case Append() | Delete():
+            topic = machine.topics.get(command.topic)
+            if topic is None:
+                return [META_LOG_ID, machine.next_log_id + command.partition]
+            return [topic.first_log_id + command.partition]
+        case Stage():
+            stage = machine.batches.stages.get(command.stage)
+            return [META_LOG_ID, machine.next_log_id] if stage is None else [stage.log.log_id]
+        case Publish():
+            stages = [machine.batches.stages.get(name) for name in command.stages]
+            topics = [(machine.topics.get(stage.topic), stage.partition) for stage in stages if stage is not None]
+            return [META_LOG_ID, *(topic.first_log_id + at for topic, at in topics if topic is not None)]
+        case Configure():
+            topic = machine.topics.get(command.topic)
+            return [META_LOG_ID, *(topic.log_ids() if topic is not None else ())]
+        case Drop() | Abort():
+            return [META_LOG_ID]
+        case Complete():
+            results = [log_id for result in command.results for log_id in written_by(machine, result)]
+            return [*_existing(machine, command.topic, command.partition), *results]
+        case Claim() | Ack() | Nack() | Extend() | Release() | Redrive():
+            return _existing(machine, command.topic, command.partition)
+        case _:
+            assert_never(command)
+
+
+def _existing(machine: Machine, topic_name: str, partition: int) -> list[int]:
+    topic = machine.topics.get(topic_name)
+    return [] if topic is None else [topic.first_log_id + partition]
