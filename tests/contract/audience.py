@@ -1,6 +1,6 @@
-"""Many watchers in a process of their own: `python audience.py PORT COUNT RECORDS`.
+"""Many watchers in a process of their own: `python audience.py PORT COUNT RECORDS [TOPIC]`.
 
-All watch the topic `news`. Lines on stdout keep the two processes in step:
+All watch one topic, `news` without another name. Lines on stdout keep the two processes in step:
 
     open       every watcher has its stream, and has caught up
     heard N    N watchers got RECORDS records, each once and in order; now they all go away, some politely, some not
@@ -27,9 +27,9 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-async def listen(port: int) -> Connection:
+async def listen(port: int, topic: str) -> Connection:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = b'{"topics":{"news":{"tail":true}}}'
+    body = json.dumps({"topics": {topic: {"tail": True}}}).encode()
     head = b"POST /v0/watch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     writer.write(head % len(body) + body)
     answer = await reader.readuntil(b"\r\n\r\n")
@@ -49,11 +49,11 @@ async def hear(reader: asyncio.StreamReader, count: int) -> bool:
     return seqs == list(range(1, count + 1))
 
 
-async def audience(port: int, count: int, records: int) -> None:
+async def audience(port: int, count: int, records: int, topic: str = "news") -> None:
     connections: list[Connection] = []
     while len(connections) < count:
         size = min(SIDE_BY_SIDE, count - len(connections))
-        connections += await asyncio.gather(*(listen(port) for _ in range(size)))
+        connections += await asyncio.gather(*(listen(port, topic) for _ in range(size)))
     say("open")
     heard = await asyncio.gather(*(hear(reader, records) for reader, _ in connections))
     for number, (_, writer) in enumerate(connections):
@@ -66,4 +66,4 @@ async def audience(port: int, count: int, records: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(audience(*map(int, sys.argv[1:])))
+    asyncio.run(audience(*map(int, sys.argv[1:4]), *sys.argv[4:]))

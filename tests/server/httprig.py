@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from topics.errors import TopicsError
 from topics.server.connections import Connections
 from topics.server.http import HttpProtocol
 from topics.server.httpoptions import HttpOptions
@@ -118,6 +119,7 @@ class Rig:
         self.connections = Connections(self.clock, options.idle_timeout_s)
         self.options = options
         self.requests: list[Request] = []
+        self.refusals: list[Request] = []
         self.replies: list[Reply] = []
         self.protocols: list[CountingProtocol] = []
         self.answers: Callable[[Request], Response] | None = echo
@@ -133,6 +135,12 @@ class Rig:
             self.replies.append(reply)
         else:
             reply(self.answers(request))
+
+    def refuse(self, request: Request, error: TopicsError) -> Response:
+        self.refusals.append(request)
+        return Response(
+            error.http_status, json.dumps({"error": {"code": error.code, "message": error.message}}).encode()
+        )
 
     async def until_requests(self, count: int) -> None:
         while len(self.requests) < count:
@@ -170,7 +178,7 @@ async def serving(**options: Any) -> AsyncIterator[Rig]:
     rig = Rig(HttpOptions(**options))
 
     def protocol() -> HttpProtocol:
-        rig.protocols.append(CountingProtocol(rig.dispatch, rig.options, rig.connections))
+        rig.protocols.append(CountingProtocol(rig.dispatch, rig.refuse, rig.options, rig.connections))
         return rig.protocols[-1]
 
     server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0, backlog=4096)

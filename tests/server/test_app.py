@@ -13,9 +13,9 @@ import pytest
 
 import topics
 from topics.clock import SystemClock
-from topics.embedded import opener
 from topics.engine.engine import Engine
 from topics.engine.host import Opener
+from topics.engine.opening import opener
 from topics.engine.recovery import Progress
 from topics.errors import DirectoryLocked, InvalidSetting
 from topics.server import app

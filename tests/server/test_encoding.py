@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
-from topics.server.encoding import MEMBERS_MAX, accepts_gzip, gunzip, gzip, is_gzip
+from topics.server.encoding import ASIDE_BYTES_MIN, MEMBERS_MAX, accepts_gzip, gunzip, gunzip_if_small, gzip, is_gzip
 
 
 @given(st.binary(max_size=2000))
@@ -78,3 +78,14 @@ def test_which_bodies_are_gzip() -> None:
     assert not is_gzip("") and not is_gzip("identity")
     with pytest.raises(UnsupportedMediaType, match="br"):
         is_gzip("br")
+
+
+def test_only_what_is_small_is_inflated_at_once() -> None:
+    size = ASIDE_BYTES_MIN
+    assert gunzip_if_small(standard.compress(b"x" * size), 10 * size) == b"x" * size
+    assert gunzip_if_small(standard.compress(b"x" * (size + 1)), 10 * size) is None
+    assert gunzip_if_small(b"x" * (size + 1), 10 * size) is None, "not even looked at"
+    with pytest.raises(PayloadTooLarge):
+        gunzip_if_small(standard.compress(b"x" * 101), 100)
+    with pytest.raises(InvalidRequest):
+        gunzip_if_small(b"no gzip", 100)

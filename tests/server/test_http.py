@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -208,7 +210,7 @@ def test_head_is_get_without_the_body() -> None:
             caller = await rig.call()
             caller.send(get("/x").replace(b"GET", b"HEAD"))
             answer = await caller.answer(head_only=True)
-            assert rig.requests[0].method == "GET"
+            assert rig.requests[0].method == "HEAD"
             assert int(answer.headers["content-length"]) == len(echo(rig.requests[0]).body)
             caller.send(get("/y"))
             assert asked(await caller.answer())["path"] == "/y"
@@ -363,3 +365,104 @@ def test_an_upgrade_that_is_offered_is_ignored() -> None:
             assert asked(await caller.answer())["body"] == "xy"
 
     run(scenario)
+
+
+# ---- work beside the loop
+
+
+@both_loops
+def test_what_is_large_and_compressed_is_inflated_aside_and_nothing_overtakes_it(loop: str) -> None:
+    async def scenario() -> None:
+        large = [bytes([65 + number]) * 3_000_000 for number in range(3)]
+        async with serving() as rig:
+            caller = await rig.call()
+            packed = [post(gzip.compress(body, 1), "Content-Encoding: gzip", path="/large") for body in large]
+            caller.send(b"".join(message + post(b"small", path="/small") for message in packed))
+            await rig.until_requests(1)
+            assert rig.requests[0].path == "/large"
+            for body in large:
+                assert asked(await caller.answer())["body"] == body.decode()
+                assert asked(await caller.answer())["body"] == "small"
+            assert [request.path for request in rig.requests] == ["/large", "/small"] * 3
+
+    run(scenario, loop)
+
+
+@both_loops
+def test_the_loop_goes_on_while_a_body_is_inflated(loop: str) -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            busy, running = Event(), asyncio.get_running_loop()
+            running.set_default_executor(ThreadPoolExecutor(1))
+            blocker = running.run_in_executor(None, busy.wait)
+            slow, quick = await rig.call(), await rig.call()
+            slow.send(post(gzip.compress(b"x" * 100_000), "Content-Encoding: gzip", path="/slow") + get("/behind"))
+            while not any(protocol._inflating for protocol in rig.protocols):
+                await asyncio.sleep(0)
+            quick.send(get("/quick"))
+            assert asked(await quick.answer())["path"] == "/quick"
+            busy.set()
+            await blocker
+            assert len(asked(await slow.answer())["body"]) == 100_000
+            assert asked(await slow.answer())["path"] == "/behind"
+            assert [request.path for request in rig.requests] == ["/quick", "/slow", "/behind"]
+
+    run(scenario, loop)
+
+
+def test_who_was_cut_off_meanwhile_is_not_served() -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            # The one thread is busy until the connection has gone.
+            busy, loop = Event(), asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(1))
+            blocker = loop.run_in_executor(None, busy.wait)
+            caller = await rig.call()
+            caller.send(post(gzip.compress(b"x" * 100_000), "Content-Encoding: gzip"))
+            while not rig.protocols or not rig.protocols[0]._inflating:
+                await asyncio.sleep(0)
+            rig.protocols[0].abort()
+            await rig.until_connections(0)
+            busy.set()
+            await blocker
+            while rig.protocols[0]._inflating:
+                await asyncio.sleep(0)
+            assert rig.requests == []
+
+    run(scenario)
+
+
+def test_a_bomb_is_refused_aside_and_the_connection_goes_on() -> None:
+    async def scenario() -> None:
+        async with serving(body_bytes_max=1_000_000) as rig:
+            caller = await rig.call()
+            caller.send(post(gzip.compress(b"\0" * 50_000_000), "Content-Encoding: gzip") + get("/next"))
+            assert (await caller.answer()).status == 413
+            assert asked(await caller.answer())["path"] == "/next"
+
+    run(scenario)
+
+
+@both_loops
+def test_a_large_answer_is_compressed_aside_in_its_turn(loop: str) -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            caller = await rig.call()
+            large = b"x" * 2_000_000
+            for last in (False, True):
+                more = ("Connection: close",) if last else ()
+                caller.send(
+                    post(large, "Accept-Encoding: gzip", path="/1")
+                    + get("/2")
+                    + post(large, "Accept-Encoding: gzip", *more, path="/3")
+                )
+                first = await caller.answer()
+                assert first.headers["content-encoding"] == "gzip" and len(first.body) < 100_000
+                assert asked(first)["path"] == "/1"
+                assert asked(await caller.answer())["path"] == "/2"
+                third = await caller.answer()
+                assert asked(third)["body"] == large.decode()
+                assert third.headers.get("connection") == ("close" if last else None)
+            assert await caller.ended()
+
+    run(scenario, loop)

@@ -30,7 +30,7 @@ def test_every_route_is_in_it(route: Any) -> None:
     operation = DOCUMENT["paths"][route.path][route.method.lower()]
     assert operation["summary"]
     assert ("requestBody" in operation) == (route.method in {"POST", "PUT", "PATCH"})
-    assert bool(operation["security"]) == bool(route.scope)
+    assert bool(operation["security"]) == (bool(route.scope) or route.keyed)
     assert "500" in operation["responses"]
 
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.engine.rig import SMALL, Rig
+from tests.server.outlets import Tape, streamed
 from tests.server.probing import serving
 from topics.core.machine import Bounds
 from topics.core.records import RecordLimits
@@ -18,6 +19,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import ALL_SCOPES, EVERYBODY, Principal, Scope
 from topics.server.quota import Quota, Release
 from topics.server.route import Handler, Operation, Route
+from topics.server.streaming import StreamResponse
 from topics.server.table import Table
 from topics.settings import Settings
 from topics.testing import SimClock
@@ -141,3 +143,67 @@ def test_the_caps_of_the_engine_are_answered_alike(bounds: Bounds, detail: dict[
         assert msgspec.json.decode(refused.body)["error"]["detail"] == detail
     with serving(Rig(replace(SMALL, bounds=Bounds(topics_max=0, total_bytes_max=0)))) as probe:
         assert [probe.post(f"/v0/topics/{name}", body).status for name in "ab"] == [201, 201]
+
+
+def stream_refusal(quota: Quota, principal: Principal = ANN) -> str | None:
+    try:
+        quota.open_stream(principal)()
+    except Throttled as error:
+        return str(error.detail["limit"])
+    return None
+
+
+def test_streams_have_caps_of_their_own() -> None:
+    quota = Quota(1, streams_max=3, streams_per_key_max=2)
+    slots = [quota.open_stream(ANN), quota.open_stream(ANN)]
+    assert stream_refusal(quota) == "max_sse_connections_per_key"
+    assert not full(quota), "a stream is no request under way"
+    slots.append(quota.open_stream(BOB))
+    assert quota.stream_count == 3
+    assert stream_refusal(quota, BOB) == stream_refusal(quota, EVERYBODY) == "max_sse_connections"
+    for slot in slots:
+        slot()
+        slot()
+    assert quota.stream_count == 0 and quota._streams == {}
+
+
+def test_streams_of_those_without_a_key_count_for_all_only() -> None:
+    quota = Quota(0, streams_max=3, streams_per_key_max=1)
+    slots = [quota.open_stream(EVERYBODY) for _ in range(3)]
+    assert stream_refusal(quota, EVERYBODY) == "max_sse_connections"
+    slots.clear()
+    gc.collect()
+    assert quota.stream_count == 0
+    free = Quota(0)
+    assert len([free.open_stream(ANN) for _ in range(2000)]) == 2000
+
+
+@pytest.mark.parametrize("fails", [RuntimeError("a bug"), NotFound("no such thing"), None])
+def test_the_dispatcher_keeps_a_streams_slot_until_it_is_closed(fails: Exception | None) -> None:
+    settings = Settings(api_keys=Secret("k"), max_inflight_per_key=1, max_sse_connections_per_key=1)
+    context = Context(settings, RecordLimits(), SimClock(), 0)
+    opened: list[StreamResponse] = []
+
+    def handler(context: Context, request: Request, reply: Reply) -> None:
+        if fails is not None:
+            raise fails
+        opened.append(streamed(Tape()))
+        reply(opened[-1])
+
+    table = Table([Route("GET", "/x", Scope.READ, handler, Operation("", "", ""), streams=True)])
+    dispatch = Dispatcher(context, table, context.authenticator, context.quota)
+    answers = Answers()
+
+    def ask() -> int:
+        dispatch(Request("GET", "/x", "", {"authorization": "Bearer k"}, b"", 0), answers.reply)
+        return answers[-1]
+
+    if fails is not None:
+        assert [ask(), ask()] == [answers[0]] * 2 and 429 not in answers
+        assert context.quota.stream_count == 0
+        return
+    assert [ask(), ask()] == [200, 429]
+    assert (context.quota.stream_count, context.quota._inflight) == (1, {})
+    opened[0].close()
+    assert context.quota.stream_count == 0
+    assert ask() == 200

@@ -20,7 +20,7 @@ def test_what_a_head_says() -> None:
     assert (plain.chunked, plain.gzip_body, plain.gzip_answer, plain.head_only) == (False, False, False, False)
     assert plain.request_id == "mine"
     other = head("HEAD", accept_encoding="gzip", content_encoding="gzip", transfer_encoding="Chunked")
-    assert (other.method, other.head_only, other.gzip_answer, other.gzip_body) == ("GET", True, True, True)
+    assert (other.method, other.head_only, other.gzip_answer, other.gzip_body) == ("HEAD", True, True, True)
     assert (other.chunked, other.body_bytes) == (True, 0)
 
 

@@ -24,6 +24,7 @@ class Taken:
         self.requests: list[tuple[RequestHead, bytes]] = []
         self.events: list[str] = []
         self.closed = False
+        self.returned = b""
 
     @property
     def seen(self) -> list[Seen]:
@@ -42,6 +43,9 @@ class Taken:
 
     def may_take(self) -> bool:
         return not self.closed
+
+    def put_back(self, data: bytes) -> None:
+        self.returned += data
 
 
 def read(pieces: list[bytes], shortcut: bool) -> tuple[list[Seen], type[TopicsError] | None]:
@@ -141,3 +145,34 @@ def test_a_body_that_looks_like_the_remembered_head_is_a_body() -> None:
     requests, error = read(pieces, shortcut=True)
     assert error is None
     assert [body for *_, body in requests] == [b"abc", b"abc", known]
+
+
+def test_the_offer_of_a_websocket_is_left_to_the_handler_and_what_is_behind_it_too() -> None:
+    class Blocked(Taken):
+        """Takes one request, and no more for now."""
+
+        def may_take(self) -> bool:
+            return not self.requests
+
+    taken = Blocked()
+    parser = RequestParser(OPTIONS, taken)
+    parser.feed(get("/ws", "Connection: Upgrade", "Upgrade: WebSocket") + b"\x81\x00")
+    ((head, body),) = taken.requests
+    assert (head.path, head.headers["upgrade"], body, taken.returned) == ("/ws", "WebSocket", b"", b"\x81\x00")
+    assert not head.repeatable
+    plain = Taken()
+    RequestParser(OPTIONS, plain).feed(get("/ws", "Connection: Upgrade", "Upgrade: h2c") + get("/next"))
+    assert [path for _, path, _, _ in plain.seen] == ["/ws", "/next"]
+    assert "upgrade" not in plain.seen[0][2]
+
+
+def test_it_knows_whose_body_is_coming() -> None:
+    parser = RequestParser(OPTIONS, Taken())
+    assert parser.head is None
+    parser.feed(post(b"hello", path="/a")[:-2])
+    assert parser.head is not None and (parser.head.method, parser.head.path) == ("POST", "/a")
+    parser.feed(b"lo")
+    assert parser.head is None
+    parser.feed(post(b"hello")[:-2])
+    parser.close()
+    assert parser.head is None

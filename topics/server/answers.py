@@ -21,6 +21,7 @@ from topics.errors import (
     TopicsError,
     Unauthorized,
     Unavailable,
+    UpgradeRequired,
 )
 from topics.limits import SECOND_MS
 from topics.server.context import Context
@@ -121,6 +122,8 @@ def _headers(error: TopicsError) -> Headers:
             return ((b"Retry-After", b"%d" % max(1, -(-wait_ms // SECOND_MS))),)
         case Unauthorized():
             return ((b"WWW-Authenticate", b"Bearer"),)
+        case UpgradeRequired():
+            return ((b"Upgrade", b"websocket"), (b"Sec-WebSocket-Version", b"13"))
         case MethodNotAllowed():
             return ((b"Allow", ", ".join(error.detail["allow"]).encode()),)
         case _:

@@ -8,7 +8,7 @@ A presented token is hashed and compared with every key in constant time, withou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from hashlib import sha256
@@ -71,11 +71,16 @@ class Authenticator:
     def __len__(self) -> int:
         return len(self._keys)
 
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
     def authenticate(self, request: Request) -> Principal:
         """Who asks; `Unauthorized` when keys are configured and the request brings none of them."""
-        if not self._keys:
-            return EVERYBODY
-        presented = _digest(_token(request.headers.get("authorization", "")))
+        return self.owner(_token(request.headers.get("authorization", ""))) if self._keys else EVERYBODY
+
+    def owner(self, token: str) -> Principal:
+        """Whose key a text is; `Unauthorized` when it is none."""
+        presented = _digest(token)
         found = None
         for key in self._keys:
             if compare_digest(key.digest, presented):

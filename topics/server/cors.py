@@ -23,12 +23,17 @@ class Cors:
     origins: frozenset[str] = frozenset()
     """`https://app.example.com`, exactly as browsers send it; `*` is any."""
 
+    @classmethod
+    def of(cls, origins: str | None) -> Cors:
+        """Of the text of a setting: origins with commas between them."""
+        return cls(frozenset(origin.strip() for origin in (origins or "").split(",") if origin.strip()))
+
     def headers(self, request_headers: Mapping[str, str]) -> bytes:
         """The lines to add to the answer."""
         if not self.origins:
             return b""
         origin = request_headers.get("origin")
-        if origin is None or not self._allows(origin):
+        if origin is None or not self.allows(origin):
             # A cache must not hand this answer to an origin that would have got another.
             return b"Vary: Origin\r\n"
         return b"Access-Control-Allow-Origin: %b\r\nAccess-Control-Expose-Headers: %b\r\nVary: Origin\r\n" % (
@@ -46,7 +51,7 @@ class Cors:
 
     def preflight_headers(self, request_headers: Mapping[str, str]) -> tuple[tuple[bytes, bytes], ...]:
         """What a preflight is told beside `headers`; to a foreign origin nothing, which is a no."""
-        if not self._allows(request_headers["origin"]):
+        if not self.allows(request_headers["origin"]):
             return ()
         return (
             (b"Access-Control-Allow-Methods", _METHODS),
@@ -54,7 +59,7 @@ class Cors:
             (b"Access-Control-Max-Age", b"%d" % MAX_AGE_S),
         )
 
-    def _allows(self, origin: str) -> bool:
+    def allows(self, origin: str) -> bool:
         return ANY in self.origins or origin in self.origins
 
 

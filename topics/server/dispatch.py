@@ -15,6 +15,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, NO_SCOPE
 from topics.server.quota import Quota, Release
 from topics.server.route import Route
+from topics.server.streaming import StreamResponse
 from topics.server.table import Table
 from topics.server.traffic import RouteTraffic
 
@@ -48,15 +49,36 @@ class Dispatcher:
         traffic = self._context.traffic.of(route.method, route.path)
         if traffic.arrived():
             reply = self._timed(traffic, request, reply)
-        if route.scope is not NO_SCOPE or (route.probe and self._context.settings.probe_auth):
-            principal = request.principal = self._authenticator.authenticate(request)
+        if route.scope is not NO_SCOPE or route.keyed or (route.probe and self._context.settings.probe_auth):
+            who = self._context.stream_tokens if route.query_token else self._authenticator
+            principal = request.principal = who.authenticate(request)
             if principal is not EVERYBODY:
                 check_scope(principal, route.scope)
                 if route.name_param is not None:
                     check_name(principal, request.params[route.name_param], route.name_param)
-                self._handle_charged(route, request, reply, self._quota.enter(principal))
-                return
-        self._handle(route, request, reply)
+                if not route.streams:
+                    self._handle_charged(route, request, reply, self._quota.enter(principal))
+                    return
+        if route.streams:
+            self._handle_stream(route, request, reply, self._quota.open_stream(request.principal))
+        else:
+            self._handle(route, request, reply)
+
+    def _handle_stream(self, route: Route, request: Request, reply: Reply, release: Release) -> None:
+        """A stream keeps its slot until it is closed; any other answer gives it back."""
+
+        def answered(response: Response) -> None:
+            if isinstance(response, StreamResponse):
+                response.release = release
+            else:
+                release()
+            reply(response)
+
+        try:
+            self._handle(route, request, answered)
+        except BaseException:
+            release()
+            raise
 
     def _handle_charged(self, route: Route, request: Request, reply: Reply, release: Release) -> None:
         try:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import zlib
 
 from topics.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from topics.limits import KIB
 
 GZIP_LEVEL = 1
-"""Answers are made on the loop: the fastest level, which already finds most of what repeats in JSON."""
+"""The fastest, which already finds most of what repeats in JSON."""
+
+ASIDE_BYTES_MIN = 64 * KIB
+"""What is larger than this when it is not compressed takes longer to (un)compress than a turn of the loop should: about
+half a millisecond. It belongs on a thread, where zlib lets go of the interpreter."""
 
 MEMBERS_MAX = 16
 """Parts a gzip body may be joined of. Each costs a copy of what follows it, so many empty ones would cost a lot."""
@@ -54,6 +59,19 @@ def _weight(parameters: str) -> float:
 def gzip(body: bytes) -> bytes:
     packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_WBITS)
     return packer.compress(body) + packer.flush()
+
+
+def gunzip_if_small(body: bytes, bytes_max: int) -> bytes | None:
+    """The same as `gunzip` as long as it does not take long; None when it would."""
+    if len(body) > ASIDE_BYTES_MIN:
+        return None
+    most = min(bytes_max, ASIDE_BYTES_MIN)
+    try:
+        return gunzip(body, most)
+    except PayloadTooLarge:
+        if most == bytes_max:
+            raise
+        return None
 
 
 def gunzip(body: bytes, bytes_max: int) -> bytes:

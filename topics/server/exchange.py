@@ -1,16 +1,22 @@
-"""One request and its answer: the `Reply` that a dispatch is given, and the bytes that come of it."""
+"""One request and its answer: the `Reply` that a dispatch is given, and the bytes that come of it.
+
+An answer that takes long to compress is compressed on a thread, and known when that is done. A stream has no answer at
+all: its head goes to the connection, which opens the stream when it is its turn.
+"""
 
 from __future__ import annotations
 
+from asyncio import Future
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Protocol
 
-import msgspec
-
-from topics.errors import TopicsError
-from topics.server.encoding import gzip
+from topics.server.attachment import close_quietly
+from topics.server.encoding import ASIDE_BYTES_MIN, gzip
 from topics.server.message import JSON, Request, Response
 from topics.server.requesthead import RequestHead
+from topics.server.streaming import StreamResponse
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -28,6 +34,12 @@ class Answered(Protocol):
 
     def closes_after(self, exchange: Exchange) -> bool:
         """Decides whether the connection ends with this answer."""
+
+    def begin_stream(self, exchange: Exchange, head: bytes, chunked: bool, response: StreamResponse) -> None:
+        """Open a stream when all before it is answered."""
+
+    def aside(self, work: Callable[[], bytes], done: Callable[[Future[bytes]], None]) -> None:
+        """Do what would hold up the loop on a thread, and tell the loop."""
 
 
 class Exchange:
@@ -60,6 +72,12 @@ class Exchange:
         ):
             body = response.body
             self.answer = _OK_JSON % (request.request_id.encode(), len(body), body)
+        elif isinstance(response, StreamResponse):
+            self._stream(response, head, request.request_id)
+            return
+        elif head.gzip_answer and len(response.body) >= ASIDE_BYTES_MIN:
+            connection.aside(partial(gzip, response.body), partial(self._compressed, response))
+            return
         else:
             self.answer = self._render(response, head, request.request_id)
         connection.answered(self)
@@ -72,17 +90,42 @@ class Exchange:
         return exchange
 
     @classmethod
-    def refusal(cls, connection: Answered, error: TopicsError, request_id: str) -> Exchange:
-        headers = [(b"Content-Type", JSON), (b"X-Request-Id", request_id.encode()), (b"Connection", b"close")]
-        return cls.known(connection, _render_parts(error.http_status, headers, b"", error_body(error), False))
+    def refusal(cls, connection: Answered, response: Response, request_id: str) -> Exchange:
+        headers = [(b"Content-Type", response.content_type), (b"X-Request-Id", request_id.encode()), *response.headers]
+        headers.append((b"Connection", b"close"))
+        return cls.known(connection, _render_parts(response.status, headers, b"", response.body, False))
 
-    def _render(self, response: Response, head: RequestHead, request_id: str) -> bytes:
+    def _compressed(self, response: Response, done: Future[bytes]) -> None:
+        head, request = self.head, self.request
+        assert head is not None and request is not None
+        self.answer = self._render(response, head, request.request_id, done.result())
+        self._connection.answered(self)
+
+    def _stream(self, response: StreamResponse, head: RequestHead, request_id: str) -> None:
+        connection = self._connection
+        lines = [(b"X-Request-Id", request_id.encode()), *response.headers]
+        chunked = head.version == "1.1" and response.status != HTTPStatus.SWITCHING_PROTOCOLS
+        if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
+            closes = connection.closes_after(self) or not (chunked or head.head_only)
+            lines.insert(0, (b"Content-Type", response.content_type))
+            lines.append((b"Connection", b"close" if closes else b"keep-alive"))
+        if chunked:
+            lines.append((b"Transfer-Encoding", b"chunked"))
+        rendered = _render_head(response.status, lines, head.answer_headers) + b"\r\n"
+        if head.head_only:
+            close_quietly(response)
+            self.answer = rendered
+            connection.answered(self)
+        else:
+            connection.begin_stream(self, rendered, chunked, response)
+
+    def _render(self, response: Response, head: RequestHead, request_id: str, packed: bytes | None = None) -> bytes:
         body = response.body
         lines = [(b"X-Request-Id", request_id.encode()), *response.headers]
         if response.status not in _BODILESS:
             lines.insert(0, (b"Content-Type", response.content_type))
         if head.gzip_answer and len(body) >= self._connection.gzip_bytes_min:
-            body = gzip(body)
+            body = gzip(body) if packed is None else packed
             lines += [(b"Content-Encoding", b"gzip"), (b"Vary", b"Accept-Encoding")]
         if self._connection.closes_after(self):
             lines.append((b"Connection", b"close"))
@@ -91,22 +134,14 @@ class Exchange:
         return _render_parts(response.status, lines, head.answer_headers, body, head.head_only)
 
 
-def error_body(error: TopicsError) -> bytes:
-    """The envelope that every refusal has."""
-    content: dict[str, object] = {"code": error.code, "message": error.message}
-    if error.detail:
-        content["detail"] = error.detail
-    return msgspec.json.encode({"error": content})
+def _render_head(status: int, headers: list[tuple[bytes, bytes]], more_headers: bytes) -> bytes:
+    return b"".join([_STATUS_LINES[status], *(b"%b: %b\r\n" % header for header in headers), more_headers])
 
 
 def _render_parts(
     status: int, headers: list[tuple[bytes, bytes]], more_headers: bytes, body: bytes, head_only: bool
 ) -> bytes:
-    parts = [_STATUS_LINES[status]]
-    parts += [b"%b: %b\r\n" % header for header in headers]
-    parts.append(more_headers)
     # A 204 must not have the header; all others do, so that nobody has to wait for the end of the connection.
-    parts.append(b"\r\n" if status == HTTPStatus.NO_CONTENT else b"Content-Length: %d\r\n\r\n" % len(body))
-    if not head_only and status not in _BODILESS:
-        parts.append(body)
-    return b"".join(parts)
+    length = b"\r\n" if status == HTTPStatus.NO_CONTENT else b"Content-Length: %d\r\n\r\n" % len(body)
+    shown = b"" if head_only or status in _BODILESS else body
+    return b"".join([_render_head(status, headers, more_headers), length, shown])

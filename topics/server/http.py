@@ -12,8 +12,12 @@ refusal is an answer like any other, behind those of the requests before it. The
 closing on it would destroy the answer before it is read. So we end our side only and throw away what still comes, until
 the client ends its side too or has had its time.
 
-A response that is not whole from the start (events, one after the other) would be a second form of answer at the front
-of `_pending`, which writes when it can instead of once; nothing behind it is written before it ends.
+A stream (`streaming.py`) waits in `_openings` until it is at the front of `_pending`. There it stays, `_attached`, and
+writes when it likes, until it ends; what the client sends meanwhile is held back unparsed (or, after an upgrade, is the
+stream's), but read on, up to a bound, so that the client's going away is seen. A stream ends with the client's sending:
+somebody who only reads on cannot be told from somebody who is gone. No deadline of ours holds for it, only its own.
+
+What is large and compressed is inflated on a thread; the requests behind it wait so long, and are dispatched in order.
 """
 
 from __future__ import annotations
@@ -21,27 +25,34 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from topics.errors import InvalidRequest, RequestTimeout, TopicsError
 from topics.limits import KIB
+from topics.server.attachment import Attachment, close_quietly
 from topics.server.connections import NEVER_NS, SECOND_NS, Connections
-from topics.server.encoding import gunzip
-from topics.server.exchange import CONTINUE, Exchange, error_body
+from topics.server.encoding import gunzip, gunzip_if_small
+from topics.server.exchange import CONTINUE, Exchange
 from topics.server.httpoptions import HttpOptions
-from topics.server.message import Dispatch, Request, Response
+from topics.server.message import Dispatch, Refuse, Request, Response
 from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part, RequestParser
+from topics.server.streaming import Stream, StreamResponse
 
 SLICE_BYTES: Final = 16 * KIB
 """What is parsed before looking whether to go on."""
 GATHERED_BYTES_MAX: Final = 64 * KIB
 """Answers that are gathered into one write."""
+HELD_BYTES_MAX: Final = 64 * KIB
+"""What is read ahead behind a stream."""
 
 
 class HttpProtocol(asyncio.Protocol):
-    def __init__(self, dispatch: Dispatch, options: HttpOptions, connections: Connections) -> None:
+    def __init__(self, dispatch: Dispatch, refuse: Refuse, options: HttpOptions, connections: Connections) -> None:
         self._dispatch = dispatch
+        self._refused = refuse
         self._options = options
         self._connections = connections
         self._clock = connections.clock
@@ -57,7 +68,11 @@ class HttpProtocol(asyncio.Protocol):
         self._unread = b""
         self._blocked = False
         self._unblocking = False
+        self._inflating = False
         self._write_paused = False
+        # Streams: those whose turn has not come, each with its head, and the open one.
+        self._openings: dict[Exchange, tuple[bytes, bool, StreamResponse]] = {}
+        self._attached: Attachment | None = None
         # Answers on their way.
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -93,12 +108,15 @@ class HttpProtocol(asyncio.Protocol):
         self._unread = b""
         self._parser.close()
         self._connections.remove(self)
+        attached, self._attached = self._attached, None
+        if attached is not None:
+            attached.close()
+        while self._openings:
+            close_quietly(self._openings.popitem()[1][-1])
 
     def data_received(self, data: bytes) -> None:
-        if self._deaf:
-            return
-        if self._blocked:
-            self._unread += data
+        if self._deaf or self._blocked:
+            self._hold(data)
             return
         self._gathering = True
         at = self._parser.take_known(data)
@@ -108,6 +126,10 @@ class HttpProtocol(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The client sends no more, but still reads: what it asked for is answered before the end."""
+        if self._attached is not None:
+            self._client_ended = True
+            self.end_stream(close=True)
+            return True
         if self.receiving and not self._deaf:
             self._refuse(InvalidRequest("the connection ended in the middle of a request", expected="a whole request"))
         self._deaf = True
@@ -117,13 +139,19 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._write_paused = True
-        self._await_client(self._options.write_timeout_s)
-        self._block()
+        if self._attached is not None:
+            self._attached.filled()
+        else:
+            self._await_client(self._options.write_timeout_s)
+            self._block()
 
     def resume_writing(self) -> None:
         self._write_paused = False
-        self._set_deadline()
-        self._unblock_soon()
+        if self._attached is not None:
+            self._attached.drained()
+        else:
+            self._set_deadline()
+            self._unblock_soon()
 
     # ---- input
 
@@ -143,11 +171,32 @@ class HttpProtocol(asyncio.Protocol):
             while at < len(data) and not self._blocked and not self._deaf:
                 parser.feed(view[at : at + size])
                 at += size
-            self._unread = data[at:]
+            self._unread += data[at:]
         except TopicsError as error:
             self._refuse(error)
+        self._hand_over()
         if self.receiving:
             self._set_deadline()
+
+    def put_back(self, data: bytes) -> None:
+        self._unread += data
+
+    def _hold(self, data: bytes) -> None:
+        """Keep for later what is not taken now, unless nothing is taken any more."""
+        attached = self._attached
+        if attached is not None and attached.duplex is not None:
+            attached.received(data)
+        elif not self._deaf:
+            self._unread += data
+            if len(self._unread) > HELD_BYTES_MAX:
+                self._transport.pause_reading()
+
+    def _hand_over(self) -> None:
+        """What came behind an upgrade is no HTTP."""
+        attached = self._attached
+        if attached is not None and attached.duplex is not None and self._unread:
+            data, self._unread = self._unread, b""
+            attached.received(data)
 
     def began(self, part: Part) -> None:
         self._part_since_ns = self._connections.now_ns
@@ -190,22 +239,51 @@ class HttpProtocol(asyncio.Protocol):
         elif not head.gzip_body:
             self._dispatch(request, exchange)
         else:
-            try:
-                request.body = gunzip(request.body, self._options.body_bytes_max)
-            except TopicsError as error:
-                exchange(Response(error.http_status, error_body(error)))
-            else:
-                self._dispatch(request, exchange)
+            self._inflate(request, exchange)
         if len(pending) >= self._options.pipeline_max:
             self._block()
+
+    def _inflate(self, request: Request, exchange: Exchange) -> None:
+        most = self._options.body_bytes_max
+        try:
+            body = gunzip_if_small(request.body, most)
+        except TopicsError as error:
+            exchange(self._refused(request, error))
+            return
+        if body is None:
+            self._inflating = True
+            self._block()
+            self.aside(partial(gunzip, request.body, most), partial(self._inflated, request, exchange))
+        else:
+            request.body = body
+            self._dispatch(request, exchange)
+
+    def _inflated(self, request: Request, exchange: Exchange, done: asyncio.Future[bytes]) -> None:
+        self._inflating = False
+        try:
+            request.body = done.result()
+        except TopicsError as error:
+            exchange(self._refused(request, error))
+        else:
+            # Of somebody who is gone no request is begun.
+            if exchange in self._pending:
+                self._dispatch(request, exchange)
+        self._unblock_soon()
+
+    def aside(self, work: Callable[[], bytes], done: Callable[[asyncio.Future[bytes]], None]) -> None:
+        self._loop.run_in_executor(None, work).add_done_callback(done)
 
     def _refuse(self, error: TopicsError) -> None:
         """The last answer of the connection, to what cannot be taken as a request."""
         self._deaf = True
         self._lingers = True
+        head = self._parser.head
         self._parser.close()
         self._request_count += 1
-        self._enqueue(Exchange.refusal(self, error, f"{self._id}-{self._request_count}"))
+        request_id = f"{self._id}-{self._request_count}"
+        method, path = ("", "") if head is None else (head.method, head.path)
+        request = Request(method, path, "", {}, b"", self._clock.ticks_ns(), request_id)
+        self._enqueue(Exchange.refusal(self, self._refused(request, error), request_id))
 
     def answered(self, exchange: Exchange) -> None:
         pending = self._pending
@@ -215,6 +293,8 @@ class HttpProtocol(asyncio.Protocol):
             pending.popleft()
             self._out.append(answer)
             self._out_bytes += len(answer)
+        if pending and self._openings:
+            self._open_stream()
         if self._gathering:
             if self._out_bytes > GATHERED_BYTES_MAX:
                 self._write()
@@ -232,6 +312,58 @@ class HttpProtocol(asyncio.Protocol):
             return False
         self._deaf = True
         return True
+
+    # ---- streams
+
+    def begin_stream(self, exchange: Exchange, head: bytes, chunked: bool, response: StreamResponse) -> None:
+        if exchange in self._pending:
+            self._openings[exchange] = (head, chunked, response)
+            self.answered(exchange)
+        else:
+            close_quietly(response)
+
+    def _open_stream(self) -> None:
+        """Open the stream at the front, if there is one."""
+        opening = self._openings.pop(self._pending[0], None)
+        if opening is None:
+            return
+        head, chunked, response = opening
+        self._out.append(head)
+        self._write()
+        stream = Stream(self._transport, self, chunked)
+        stream.full = self._write_paused
+        attached = self._attached = Attachment(response, stream)
+        self._blocked = True
+        self.deadline_ns = NEVER_NS
+        if not self._transport.is_closing():
+            self._transport.set_write_buffer_limits(high=response.buffer_bytes)
+            self._transport.resume_reading()
+        attached.open()
+        self._hand_over()
+        if self._client_ended:
+            stream.end(close=True)
+        elif self._connections.draining and not stream.ended:
+            attached.stopping()
+
+    def end_stream(self, close: bool) -> None:
+        attached, self._attached = self._attached, None
+        assert attached is not None
+        self._pending.popleft()
+        if close or not attached.stream.chunked:
+            self._deaf = True
+            self._lingers = True
+            self._waiting.clear()
+        attached.close()
+        if not self._transport.is_closing():
+            self._transport.set_write_buffer_limits(high=self._options.write_buffer_high_bytes)
+        if self._write_paused:
+            self._await_client(self._options.write_timeout_s)
+        if self._pending:
+            self.answered(self._pending[0])
+        else:
+            self._flush()
+
+    # ---- output
 
     def _write(self) -> None:
         out = self._out
@@ -266,7 +398,8 @@ class HttpProtocol(asyncio.Protocol):
             self._loop.call_soon(self._unblock)
 
     def _may_unblock(self) -> bool:
-        return not self._write_paused and len(self._pending) < self._options.pipeline_max
+        held = self._write_paused or self._inflating or self._attached is not None
+        return not held and len(self._pending) < self._options.pipeline_max
 
     def _unblock(self) -> None:
         self._unblocking = False
@@ -288,7 +421,10 @@ class HttpProtocol(asyncio.Protocol):
     # ---- deadlines and the end
 
     def expire(self) -> None:
-        if self._ended or self._write_paused:
+        if self._attached is not None:
+            self.deadline_ns = NEVER_NS
+            self._attached.expired()
+        elif self._ended or self._write_paused:
             if 0 < self._transport.get_write_buffer_size() < self._unsent_bytes:
                 self._await_client(self._options.write_timeout_s)
             else:
@@ -300,7 +436,9 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(RequestTimeout(f"the {part} of the request did not come in time", expected="a faster client"))
 
     def drain(self) -> None:
-        if not self._pending and not self._waiting and not self._unread and not self.receiving:
+        if self._attached is not None:
+            self._attached.stopping()
+        elif not self._pending and not self._waiting and not self._unread and not self.receiving:
             self._end()
 
     def abort(self) -> None:
@@ -327,7 +465,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def _set_deadline(self) -> None:
         options = self._options
-        if self._write_paused or self._ended:
+        if self._write_paused or self._ended or self._attached is not None:
             return
         if self._blocked:
             self.deadline_ns = NEVER_NS

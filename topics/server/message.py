@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from topics.errors import TopicsError
 from topics.server.principal import EVERYBODY, Principal
 
 JSON = b"application/json"
@@ -44,3 +45,7 @@ Reply = Callable[[Response], None]
 Dispatch = Callable[[Request, Reply], None]
 """What the protocol hands each whole request to. It never raises and never blocks; an answer that is ready is given
 before it returns."""
+
+Refuse = Callable[[Request, TopicsError], Response]
+"""The answer to what never got as far as the dispatch. Of such a request only what could be read is known: `method` and
+`path` may be empty."""

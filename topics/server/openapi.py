@@ -9,10 +9,12 @@ from topics import __version__
 from topics.server.principal import NO_SCOPE
 from topics.server.route import Route
 from topics.server.schemas import COMPONENTS, answer
+from topics.server.streamtokens import QUERY_NAME
 
 TAGS = {
     "topics": "Logs by name: create, configure, look at, list and delete them.",
     "records": "Append records, read them behind a cursor, delete them.",
+    "watch": "Follow many topics over one connection: event streams (SSE), and a WebSocket that also writes.",
     "batches": "Writes over several topics that happen together or not at all.",
     "operations": "Health, metrics, and this document.",
 }
@@ -48,7 +50,10 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": COMPONENTS,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer"},
+                "token": {"type": "apiKey", "in": "query", "name": QUERY_NAME},
+            },
         },
     }
 
@@ -62,16 +67,22 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": about.summary,
         "description": about.description + (f" Scope: {' and '.join(scopes)}." if scopes else ""),
         "tags": [about.tag],
-        "security": [] if route.scope is NO_SCOPE else [{"key": []}],
+        "security": _security(route),
     }
     if about.parameters:
         made["parameters"] = list(about.parameters)
     if about.request_body is not None:
         made["requestBody"] = about.request_body
-    statuses = _OPEN_ERRORS if route.scope is NO_SCOPE else tuple(_ERRORS)
+    statuses = tuple(_ERRORS) if made["security"] else _OPEN_ERRORS
     errors = {status: answer("Error", _ERRORS[status]) for status in statuses}
     made["responses"] = dict(sorted((errors | (about.responses or {})).items()))
     return made
+
+
+def _security(route: Route) -> list[dict[str, list[str]]]:
+    if route.scope is NO_SCOPE and not route.keyed:
+        return []
+    return [{"key": []}, {"token": []}] if route.query_token else [{"key": []}]
 
 
 def _operation_id(route: Route) -> str:

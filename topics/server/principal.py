@@ -24,12 +24,20 @@ class Principal:
     scopes: Scope
     prefixes: tuple[str, ...] = ()
     """Names must begin with one of them; empty is any name."""
+    patterns: tuple[str, ...] = ()
+    """What a stream token was narrowed to: names, and beginnings of names with a `*` behind; empty is any name."""
 
     def may(self, needed: Scope) -> bool:
         return needed in self.scopes
 
     def may_touch(self, name: str) -> bool:
-        return not self.prefixes or name.startswith(self.prefixes)
+        if self.prefixes and not name.startswith(self.prefixes):
+            return False
+        return not self.patterns or any(_matches(name, pattern) for pattern in self.patterns)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 EVERYBODY = Principal("", ALL_SCOPES)

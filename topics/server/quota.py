@@ -1,18 +1,23 @@
-"""Quotas: how many requests one key may have under way at a time.
+"""Quotas: how many requests one key may have under way at a time, and how many streams may be open.
 
-A request takes a slot and gives it back when its answer is given. A slot that is lost, because a handler failed or the
-client went away and nobody will ever answer, is given back when the last reference to it goes.
+A request takes a slot and gives it back when its answer is given; a stream keeps its own until it is closed, and none
+of those for requests. A slot that is lost, because a handler failed or the client went away and nobody will ever
+answer, is given back when the last reference to it goes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from topics.errors import Throttled
 from topics.server.principal import Principal
 
 Release = Callable[[], None]
 """Gives a slot back; more than once does no harm."""
+
+NOBODY: Final = "-"
+"""Under which the streams of those who have no key are counted."""
 
 
 class Slot:
@@ -42,10 +47,18 @@ def _nothing() -> None:
 
 
 class Quota:
-    def __init__(self, inflight_per_key_max: int) -> None:
+    def __init__(self, inflight_per_key_max: int, streams_max: int = 0, streams_per_key_max: int = 0) -> None:
         """0 is no cap."""
         self._inflight_max = inflight_per_key_max
         self._inflight: dict[str, int] = {}
+        self._streams_max = streams_max
+        self._streams_per_key_max = streams_per_key_max
+        self._streams: dict[str, int] = {}
+
+    @property
+    def stream_count(self) -> int:
+        """Event streams and WebSockets that are open."""
+        return sum(self._streams.values())
 
     def enter(self, principal: Principal) -> Release:
         """A slot for one request; `Throttled` when the key has none left. Without keys there is nobody to charge."""
@@ -61,3 +74,24 @@ class Quota:
                 max=most,
             )
         return Slot(self._inflight, key_id)
+
+    def open_stream(self, principal: Principal) -> Release:
+        """A slot for one stream; `Throttled` when there is none left, for this key or for anybody."""
+        key_id = principal.key_id
+        most = self._streams_max
+        if most and self.stream_count >= most:
+            raise Throttled(
+                f"{most} streams are open, as many as TOPICS_MAX_SSE_CONNECTIONS allows; "
+                "try again when some have ended",
+                limit="max_sse_connections",
+                max=most,
+            )
+        most = self._streams_per_key_max
+        if most and key_id and self._streams.get(key_id, 0) >= most:
+            raise Throttled(
+                f"this key has {most} streams open, as many as TOPICS_MAX_SSE_CONNECTIONS_PER_KEY allows; "
+                "try again when some have ended",
+                limit="max_sse_connections_per_key",
+                max=most,
+            )
+        return Slot(self._streams, key_id or NOBODY)

@@ -58,9 +58,9 @@ class RequestHead:
         if method == "CONNECT":
             raise InvalidRequest("CONNECT is not offered: this is no proxy", expected="GET, POST, PUT, PATCH or DELETE")
         self.path, self.query = parse_target(target)
+        self.method = method
         self.head_only = method == "HEAD"
         """A HEAD is answered as a GET whose body stays here."""
-        self.method = "GET" if self.head_only else method
         self.gzip_body = is_gzip(headers.get("content-encoding", ""))
         self.gzip_answer = accepts_gzip(headers.get("accept-encoding", ""))
         self.preflight = options.cors.is_preflight(method, headers)

@@ -8,8 +8,8 @@ extensions, which are counted as what comes without progress.
 The shortcut. Most clients begin each request on a connection with the same bytes. The last head is remembered with its
 bytes; a request that begins with them, and is there as a whole, needs no parser: see `take_known`.
 
-The upgrade of a connection to another protocol is ignored, as RFC 9110 allows: clients offer one that they do not need
-(`h2c`), and go on in HTTP/1.1 when nothing comes of it. `_ignore_upgrade` is the place where one would be taken.
+An offer to leave HTTP for another protocol never disturbs: clients offer what they do not need (`h2c`), and go on in
+HTTP/1.1 when nothing comes of it. The offer of a WebSocket stays among the headers, for the handler of one to take.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from topics.server.requesthead import ONCE, RequestHead
 REMEMBERED_HEAD_BYTES_MAX: Final = 2 * KIB
 FORGETFUL_AFTER: Final = 16
 """So many different heads in a row, and the connection stops remembering them."""
+
+WEBSOCKET: Final = "websocket"
 
 _HEAD_END = b"\r\n\r\n"
 _NO_CALLBACKS = HttpRequestParser(object())
@@ -56,6 +58,9 @@ class Sink(Protocol):
     def may_take(self) -> bool:
         """Whether the next request may come now."""
 
+    def put_back(self, data: bytes) -> None:
+        """Bytes behind a request that offered an upgrade, while nothing may be taken."""
+
 
 class RequestParser:
     def __init__(self, options: HttpOptions, sink: Sink) -> None:
@@ -76,16 +81,26 @@ class RequestParser:
         """Whether the head came in pieces, so that it may be larger than what is fed at once."""
         self._refusal: TopicsError | None = None
         self._upgrade_offered = False
+        self._websocket_offer = ""
+        # The bytes hold the client's key. A keyed digest in their place would take longer than all the rest of
+        # `take_known`, and the headers, which every handler needs, hold the key as well; neither is ever shown.
         self._known_bytes = b""
         self._known_head: RequestHead | None = None
         self._head_count = 0
         self._misses = 0
+
+    @property
+    def head(self) -> RequestHead | None:
+        """Of the request whose body is coming."""
+        return self._head if self.part is Part.BODY else None
 
     def close(self) -> None:
         """Let go of everything."""
         self._parser = _NO_CALLBACKS
         self._headers = {}
         self._body = []
+        self._head = None
+        self._known_bytes = b""
         self._known_head = None
         self.part = Part.NOTHING
 
@@ -141,8 +156,12 @@ class RequestParser:
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
-            self._ignore_upgrade()
-            self.feed(data[upgrade.args[0] :])
+            self._take_in_http()
+            rest = data[upgrade.args[0] :]
+            if self._sink.may_take():
+                self.feed(rest)
+            else:
+                self._sink.put_back(bytes(rest))
             return
         except HttpParserError as error:
             self._failed(error)
@@ -167,10 +186,12 @@ class RequestParser:
             return
         raise InvalidRequest(f"the request is not valid HTTP: {error}", expected="HTTP/1.1") from None
 
-    def _ignore_upgrade(self) -> None:
+    def _take_in_http(self) -> None:
         """The offer ended the parser's interest, so a new one gets the same head without it."""
         self._upgrade_offered = False
         method, version = self._parser.get_method(), self._parser.get_http_version()
+        offer = self._headers["upgrade"]
+        self._websocket_offer = offer if WEBSOCKET in offer.lower() and version == "1.1" else ""
         lines = [b"%b %b HTTP/%b" % (method, self._url, version.encode())]
         lines += [f"{name}: {value}".encode("latin-1") for name, value in self._headers.items() if name != "upgrade"]
         self._parser = HttpRequestParser(self)
@@ -208,6 +229,8 @@ class RequestParser:
         if "upgrade" in headers and parser.should_upgrade():
             self._upgrade_offered = True
             return
+        if self._websocket_offer:
+            headers["upgrade"], self._websocket_offer = self._websocket_offer, ""
         try:
             head = RequestHead(
                 parser.get_method().decode(),

@@ -42,3 +42,9 @@ class Route:
     """The captured part that is checked against the key's prefixes."""
     probe: bool = False
     """Whether a load balancer asks it: `TOPICS_PROBE_AUTH` then says whether it takes a key after all."""
+    keyed: bool = False
+    """Whether it takes a key although the route itself needs no scope: each command on it needs one of its own."""
+    streams: bool = False
+    """Whether its answer is a stream, which counts against the caps on those and not against requests in flight."""
+    query_token: bool = False
+    """Whether a stream token, or for development a key, may come as `?token=`."""

@@ -130,6 +130,8 @@ async def test_state(tmp_path: Path) -> None:
             "next_seq": 1,
             "count": 0,
             "bytes": 0,
+            "epoch": 1,
+            "evict_floor": 1,
             "config": DEFAULTS,
             "effective_priority": fresh["effective_priority"],
             "last_write_ts": None,
@@ -140,6 +142,19 @@ async def test_state(tmp_path: Path) -> None:
         full = (await api.get("/v0/topics/jobs")).body
         assert (full["head_seq"], full["next_seq"], full["count"], full["bytes"]) == (2, 3, 2, len('"ab""c"'))
         assert full["last_write_ts"] > 0
+
+
+@on_loop
+async def test_a_full_list_shows_what_looking_at_each_topic_shows(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await api.put("/v0/topics/a", {"partitions": 2})
+        await api.write("b", 1)
+        (first, second) = (await api.get("/v0/topics?full=true")).body["topics"]
+        for listed in (first, second):
+            alone = (await api.get(f"/v0/topics/{listed['topic']}?touch=false")).without_performance()
+            assert {name: listed[name] for name in alone} == alone
+        assert (first["partitions"], second["count"], second["durable"]) == (2, 1, False)
+        assert "config" not in (await api.get("/v0/topics")).body["topics"][0]
 
 
 @on_loop

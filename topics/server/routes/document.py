@@ -7,7 +7,6 @@ from functools import cache
 
 import msgspec
 
-from topics.server import openapi, reference
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import NO_SCOPE
@@ -17,14 +16,19 @@ HTML = b"text/html; charset=utf-8"
 
 
 def routes(described: Sequence[Route]) -> tuple[Route, ...]:
-    """The routes that describe `described`, and themselves. What they answer never changes, so it is made once."""
+    """The routes that describe `described`, and themselves. What they answer never changes, so it is made once, and
+    what makes it is imported when somebody asks: a start does not wait for it."""
 
     @cache
     def as_json() -> bytes:
+        from topics.server import openapi
+
         return msgspec.json.encode(openapi.document([*described, *own]))
 
     @cache
     def as_html() -> bytes:
+        from topics.server import openapi, reference
+
         return reference.page(openapi.document([*described, *own]))
 
     def document(context: Context, request: Request, reply: Reply) -> None:

@@ -77,6 +77,7 @@ def _state(found: TopicState) -> dict[str, object]:
     fields |= _partition(found)
     for name in ("head_seq", "earliest_seq", "next_seq", "count", "bytes"):
         fields[name] = getattr(found, name)
+    fields |= {"epoch": found.epoch, "evict_floor": found.evict_floor}
     fields["config"] = as_wire(found.config)
     for name in ("effective_priority", "last_write_ts", "last_read_ts"):
         fields[name] = getattr(found, name)
@@ -103,10 +104,11 @@ def list_topics(context: Context, request: Request, reply: Reply) -> None:
     page_size = min(query.whole("page_size", 0, U64_MAX) or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
     after = decode_cursor(query.text("cursor"))
     touch = query.flag("touch", False)
+    full = query.flag("full", False)
     engine = context.ready().engine
     found = _page(engine.machine.topics, request.principal.prefixes, query.text("prefix"), after, page_size + 1)
     states = [engine.state(topic.name, touch=touch) for topic in found[:page_size]]
-    fields: dict[str, object] = {"topics": [_summary(each) for each in states]}
+    fields: dict[str, object] = {"topics": [_summary(each) | (_state(each) if full else {}) for each in states]}
     if len(found) > page_size:
         fields["next_cursor"] = encode_cursor(found[page_size - 1].name)
     reply(success(context, request, fields))
@@ -156,6 +158,7 @@ ROUTES = (
                 ),
                 parameter("cursor", {"type": "string"}, "`next_cursor` of the page before."),
                 flag_parameter("touch", False, "Whether this counts as reading the topics."),
+                flag_parameter("full", False, "Whether to show of each topic all that looking at it shows."),
             ),
             responses={"200": answer("TopicList", "A page of topics.")},
         ),
