@@ -7,6 +7,7 @@ import pytest
 
 from tests.storage.walrig import DIRECTORY, SMALL, Rig, entry, flat
 from topics.errors import LogStopped
+from topics.storage import frame
 from topics.storage.commitlog import Covered
 from topics.storage.frame import Kind
 from topics.storage.walscan import ScannedFile, open_file, valid_frames
@@ -256,3 +257,18 @@ def test_a_trim_of_a_stopped_or_closed_shard_says_so() -> None:
     rig.wal.trim(Covered(), 1, done=told.append)
     rig.wal.work()
     assert isinstance(told[1], OSError)
+
+
+def test_room_is_what_entries_take_with_their_frames() -> None:
+    rig = Rig(FakeDisk())
+    wal = rig.start()
+    files = wal._committers[0].files
+    free = files.active.capacity - files.active.end
+    assert files.has_room(free - 100, 1)
+    assert not files.has_room(free - frame.OVERHEAD_BYTES, 1)
+    count = 0
+    while files.has_room(10, 1):
+        rig.add(0, b"0123456789")
+        wal.work()
+        count += 1
+    assert count > 20 and wal.metrics(0).rotations == 0

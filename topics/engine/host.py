@@ -120,6 +120,15 @@ class Host:
             self._flush_wanted = True
             self._loop.call_soon(self._flush)
 
+    @contextmanager
+    def one_turn(self) -> Iterator[Engine]:
+        """All that is decided inside is handed over at the end of it."""
+        self._flush_wanted = True
+        try:
+            yield self.engine
+        finally:
+            self._flush()
+
     def _flush(self) -> None:
         self._flush_wanted = False
         self.engine.flush()

@@ -167,8 +167,10 @@ class RealFile:
         if offset < 0:
             # The system call would take -1 for "wherever the last write ended".
             raise failure(errno.EINVAL, self.path)
-        views = [memoryview(buffer).cast("B") for buffer in buffers]
         try:
+            if len(buffers) == 1 and os.pwrite(self._descriptor, buffers[0], offset) == len(buffers[0]):
+                return
+            views = [memoryview(buffer).cast("B") for buffer in buffers]
             for first in range(0, len(views), IOVECS_PER_WRITE):
                 offset = self._write_batch(offset, views[first : first + IOVECS_PER_WRITE])
         except OSError as error:

@@ -150,6 +150,11 @@ class ShardFiles:
         self._write_out(buffers, pending)
         metrics.batches += 1
 
+    def has_room(self, size_bytes: int, count: int) -> bool:
+        """Whether so many entries with bodies of so many bytes fit into the active file."""
+        active = self.active
+        return active.end + size_bytes + count * (frame.OVERHEAD_BYTES + frame.ALIGN) <= active.capacity
+
     def sync(self) -> None:
         active = self.active
         if active.end == active.synced:
