@@ -141,3 +141,18 @@ def test_the_caps_of_the_engine_are_answered_alike(bounds: Bounds, detail: dict[
         assert msgspec.json.decode(refused.body)["error"]["detail"] == detail
     with serving(Rig(replace(SMALL, bounds=Bounds(topics_max=0, total_bytes_max=0)))) as probe:
         assert [probe.post(f"/v0/topics/{name}", body).status for name in "ab"] == [201, 201]
+
+
+def test_several_requests_take_as_many_slots_or_none() -> None:
+    quota = Quota(3)
+    release = quota.enter(ANN, 2)
+    with pytest.raises(Throttled):
+        quota.enter(ANN, 2)
+    assert not full(quota)
+    other = quota.enter(ANN)
+    assert full(quota)
+    release()
+    release()
+    quota.enter(ANN, 2)()
+    other()
+    assert quota._inflight == {}

@@ -43,6 +43,9 @@ class Taken:
     def may_take(self) -> bool:
         return not self.closed
 
+    def learned(self, head_bytes: bytes, head: RequestHead) -> None:
+        self.events.append("learned")
+
 
 def read(pieces: list[bytes], shortcut: bool) -> tuple[list[Seen], type[TopicsError] | None]:
     taken = Taken()

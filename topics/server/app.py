@@ -29,9 +29,11 @@ from topics.server.cors import Cors
 from topics.server.dispatch import Dispatcher
 from topics.server.http import HttpProtocol
 from topics.server.httpoptions import HttpOptions
+from topics.server.lane import Lane
 from topics.server.logs import fields
 from topics.server.message import Dispatch
 from topics.server.table import ROUTES, Table
+from topics.server.track import TrackOf, no_track
 from topics.settings import Settings
 
 LISTEN_BACKLOG = 1024
@@ -58,7 +60,11 @@ class Server:
         self.key_count = len(self._context.authenticator)
         self._options = _http_options(settings)
         self._connections = Connections(clock, self._options.idle_timeout_s)
-        self._dispatch = _dispatch(self._context)
+        table = Table(ROUTES)
+        self._dispatch = _dispatch(self._context, table)
+        lane = Lane(self._context, table, self._dispatch, self._options.gzip_bytes_min)
+        # A log line for each request has to be made for each request.
+        self._track_of: TrackOf = no_track if settings.access_log else lane.track_of
         self.url = ""
         """Where the server listens, once it does; with port 0, the port that the system chose."""
         self._listener: asyncio.Server | None = None
@@ -97,7 +103,7 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(
-                lambda: HttpProtocol(self._dispatch, self._options, self._connections),
+                lambda: HttpProtocol(self._dispatch, self._options, self._connections, self._track_of),
                 settings.host,
                 settings.port,
                 backlog=LISTEN_BACKLOG,
@@ -190,6 +196,6 @@ def _http_options(settings: Settings) -> HttpOptions:
     return HttpOptions(body_bytes_max=settings.max_body_bytes, cors=cors)
 
 
-def _dispatch(context: Context) -> Dispatch:
-    dispatch = Dispatcher(context, Table(ROUTES), context.authenticator, context.quota)
+def _dispatch(context: Context, table: Table) -> Dispatch:
+    dispatch = Dispatcher(context, table, context.authenticator, context.quota)
     return with_access_log(dispatch, context.clock) if context.settings.access_log else dispatch
