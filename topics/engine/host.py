@@ -120,14 +120,12 @@ class Host:
             self._flush_wanted = True
             self._loop.call_soon(self._flush)
 
-    @contextmanager
-    def one_turn(self) -> Iterator[Engine]:
-        """All that is decided inside is handed over at the end of it."""
+    def begin_turn(self) -> None:
+        """All that is decided from here on is handed over by `end_turn`, which must come before the loop goes on."""
         self._flush_wanted = True
-        try:
-            yield self.engine
-        finally:
-            self._flush()
+
+    def end_turn(self) -> None:
+        self._flush()
 
     def _flush(self) -> None:
         self._flush_wanted = False

@@ -115,8 +115,16 @@ class Lane:
         """The first write on a track in this turn."""
         if not self._due:
             self._received_ns = self._context.clock.ticks_ns()
-            asyncio.get_running_loop().call_soon(self._run)
+            asyncio.get_running_loop().call_soon(self._look)
         self._due.append(track)
+
+    def _look(self) -> None:
+        """When several have come, more are on their way: the turn ends after another look at the sockets. One that is
+        alone does not wait."""
+        if len(self._due) > 1 or self._due[0].count > 1:
+            asyncio.get_running_loop().call_soon(self._run)
+        else:
+            self._run()
 
     def _run(self) -> None:
         due, self._due = self._due, []
@@ -125,15 +133,18 @@ class Lane:
             for track in due:
                 self._separate(track, *track.leave())
             return
-        with host.one_turn() as engine:
+        host.begin_turn()
+        try:
             for track in due:
                 writers, texts = track.leave()
-                if engine.machine.topics.get(track.topic) is None:
+                if host.engine.machine.topics.get(track.topic) is None:
                     self._separate(track, writers, texts)
                     continue
                 for at in range(0, len(writers), self._together_max):
                     end = at + self._together_max
-                    self._store(engine, track, writers[at:end], texts[at:end])
+                    self._store(host.engine, track, writers[at:end], texts[at:end])
+        finally:
+            host.end_turn()
 
     def _host(self) -> Host | None:
         """The engine's host when nothing holds writes back."""

@@ -69,6 +69,11 @@ class Track:
         self._writers.append(writer)
         self._requests.append(request)
 
+    @property
+    def count(self) -> int:
+        """How many were taken."""
+        return len(self._writers)
+
     def leave(self) -> tuple[list[Writer], list[bytes]]:
         """All that was taken: who asks, and the data of each record as text that nobody has looked at yet."""
         writers, self._writers = self._writers, []
