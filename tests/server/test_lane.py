@@ -10,7 +10,6 @@ import pytest
 
 from tests.server.httprig import Answer, get, run
 from tests.server.lanerig import LaneRig, answers, body_of, plain, reached, serving, write
-from topics.server.lane import TOGETHER_MAX
 from topics.server.traffic import SAMPLE
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -239,7 +238,6 @@ def test_a_batch_limit_is_no_limit_for_writes_that_happen_to_come_together(tmp_p
             assert rig.frames == frames + 3
 
     run(scenario)
-    assert TOGETHER_MAX > 2
 
 
 # ---- keys
@@ -463,5 +461,39 @@ def test_a_track_lives_as_long_as_a_connection_that_uses_it(tmp_path: Path) -> N
             while len(rig.server._connections):
                 await asyncio.sleep(0)
             assert len(tracks) == 0
+
+    run(scenario)
+
+
+def test_a_defect_that_one_answer_meets_is_told_to_that_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path) as rig:
+            callers = await rig.calls(3)
+            unlucky = sorted(rig.server._connections._open, key=lambda each: each._id)[1]  # type: ignore[attr-defined]
+
+            def fail(template: bytes, seq: bytes) -> bool:
+                raise ValueError("on purpose")
+
+            monkeypatch.setattr(unlucky, "answer_plain", fail)
+            for caller in callers:
+                caller.send(plain(b"1"))
+            assert sorted(answer.status for answer in await answers(callers)) == [200, 200, 500]
+
+    run(scenario)
+
+
+def test_a_defect_of_all_is_told_to_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path) as rig:
+            callers = await rig.calls(3)
+            topic = rig.engine.machine.topics.get("orders")
+            assert topic is not None
+            log = rig.engine.machine.logs.pop(topic.first_log_id)
+            for caller in callers:
+                caller.send(plain(b"1"))
+            assert [answer.status for answer in await answers(callers)] == [500] * 3
+            rig.engine.machine.logs[topic.first_log_id] = log
+            callers[0].send(plain(b"1"))
+            assert (await callers[0].answer()).status == 200
 
     run(scenario)

@@ -12,6 +12,7 @@ import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from operator import add
 from typing import Any
 
 import msgspec
@@ -196,9 +197,8 @@ class Records:
         else:
             template = b'{"$seq":%%d,"$ts":%d,%%b"data":%%b}' % ts
             texts = [template % fields for fields in zip(seqs, self.heads, self.datas, strict=True)]
-        # Between two records stands a comma.
-        ends = array("I", accumulate([len(text) + 1 for text in texts]))
-        return b",".join(texts), array("I", [end - 1 for end in ends])
+        # Before the second record stands one comma, before the third one there are two.
+        return b",".join(texts), array("I", map(add, accumulate(map(len, texts)), range(self.count)))
 
     def _take_tags(self, tags: Sequence[str], tag_bytes: int) -> None:
         joined = "".join(tags)

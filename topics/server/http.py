@@ -12,6 +12,9 @@ refusal is an answer like any other, behind those of the requests before it. The
 closing on it would destroy the answer before it is read. So we end our side only and throw away what still comes, until
 the client ends its side too or has had its time.
 
+A plain write (`track.py`) need not become an exchange. When nothing else is pending, `_plain` stands in `_pending` for
+it until it is answered; when it has to be answered like any other request after all, an exchange takes its place.
+
 A response that is not whole from the start (events, one after the other) would be a second form of answer at the front
 of `_pending`, which writes when it can instead of once; nothing behind it is written before it ends.
 """

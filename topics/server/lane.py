@@ -26,7 +26,7 @@ from topics.engine.ticket import Ticket
 from topics.errors import TopicsError
 from topics.limits import KIB, TAIL_BATCH_RECORDS_MAX
 from topics.model import Written
-from topics.server.answers import failure
+from topics.server.answers import bug, failure
 from topics.server.auth import check_name, check_scope
 from topics.server.context import Context
 from topics.server.message import Dispatch, Reply, Request, Response
@@ -167,6 +167,11 @@ class Lane:
             # Perhaps it is one of them only. Nothing has changed, so each may try by itself.
             self._separate(track, writers, texts)
             return
+        except Exception as error:
+            for writer, text in zip(writers, texts, strict=True):
+                request, reply = ordinary(track, writer, text, self._received_ns)
+                reply(bug(context, request, error))
+            return
         _Stored(context, track, writers, texts, Timing(self._received_ns, submitted_ns), release, ticket)
 
     def _take_out_invalid(
@@ -223,15 +228,19 @@ class _Stored:
         assert isinstance(written, Written)
         templates = Template(self._context, ticket, self._timing)
         template, seq_digits = b"", 0
-        for number, seq in enumerate(range(written.first_seq, written.last_seq + 1)):
+        for number, seq in enumerate(written.seqs):
             text = b"%d" % seq
             if len(text) != seq_digits:
                 seq_digits = len(text)
                 template = templates.of(seq_digits)
-            if not self._writers[number].answer_plain(template, text):
-                body = (template % (b"", 0, text, text, text, text)).partition(_BODY_AT)[2]
-                _, reply = self._ordinary(number)
-                reply(Response(200, body))
+            # Whoever resolves tickets, and everybody else here, must never be stopped by the making of one answer.
+            try:
+                if not self._writers[number].answer_plain(template, text):
+                    body = (template % (b"", 0, text, text, text, text)).partition(_BODY_AT)[2]
+                    self._ordinary(number)[1](Response(200, body))
+            except Exception as error:
+                request, reply = self._ordinary(number)
+                reply(bug(self._context, request, error))
 
     def _fail(self, error: TopicsError) -> None:
         for number in range(len(self._writers)):
