@@ -372,31 +372,46 @@ def test_a_write_that_fails_at_once_stops_the_shard(tmp_path: Path) -> None:
         loop.rig.wal.close()
 
 
+class WatchedClock(SimClock):
+    """Tells how often the thread has looked at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = threading.Semaphore(0)
+
+    def ticks_ns(self) -> int:
+        if threading.current_thread().name == "wal-0":
+            self.looks.release()
+        return super().ticks_ns()
+
+
 def test_the_thread_keeps_out_of_the_files_while_an_append_writes(tmp_path: Path) -> None:
     fs = FaultFs(RealFs())
+    clock = WatchedClock()
     loop = Loop(fs, tmp_path)
+    loop.rig.clock = clock
     committer = asleep(loop)
-    loop.rig.add(0, sync=True)
-    loop.until("synced", 1)
+    loop.rig.add(0, sync=False)
     sleeping(committer)
     seen: list[str] = []
 
-    def poke(call: Call) -> None:
-        name = threading.current_thread().name
-        seen.append(f"{name} {call.name}")
-        if name == "MainThread" and call.name == "write_at":
-            # A trim is wanted in the middle of the write; another thread could not ask for it at a worse moment.
+    def meanwhile(call: Call) -> None:
+        seen.append(f"{threading.current_thread().name} {call.name}")
+        if seen == ["MainThread write_at"]:
+            while clock.looks.acquire(blocking=False):
+                pass
+            clock.advance(SMALL.disk_sync_ms)
             with committer._lock:
                 committer._work.notify()
-            for _ in range(1000):
-                with committer._lock:
-                    pass
+            # One that did not keep out would have synced by now.
+            for _ in range(5):
+                assert clock.looks.acquire(timeout=30)
+            assert seen == ["MainThread write_at"]
 
-    fs.on_call = poke
-    loop.rig.add(0, sync=True)
-    assert seen == ["MainThread write_at"]
+    fs.on_call = meanwhile
+    loop.rig.add(0, sync=False)
+    assert seen[0] == "MainThread write_at"
     loop.until("synced", 2)
-    fs.on_call = None
     loop.rig.wal.close()
 
 

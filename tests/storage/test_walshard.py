@@ -300,6 +300,17 @@ def test_small_syncs_find_zeros_ahead_and_leave_the_file_as_long_as_it_was() -> 
     assert len(rig.replayed) == 101
 
 
+def test_a_sealed_file_ends_with_its_end() -> None:
+    rig = Rig(FakeDisk(), settings=replace(SMALL, file_bytes=8 * len(ZEROS)))
+    wal = rig.start()
+    active = wal._committers[0].files.active
+    rig.add(0, b"x" * 2 * SMALL_SYNC_BYTES)
+    wal.work()
+    assert not active.zeroed
+    wal.close()
+    assert rig.fs.open(active.path, "read").size() == active.end
+
+
 def test_zeros_never_reach_beyond_the_file() -> None:
     rig = Rig(FakeDisk())
     wal = rig.start()

@@ -40,6 +40,8 @@ AT_ONCE_BYTES_MAX = 64 << 10
 """A group up to this size may be written by whoever appends it."""
 SLOW_NS = 2 * NS_PER_MS
 """A write that takes this long was held up, by a disk that is behind with what it was given before."""
+CLAIM_NS = NS_PER_MS
+"""How long the thread looks away when it is time to sync, and somebody else is at the files."""
 SLOW_PAUSE_FACTOR = 10
 """So many times as long as a slow write took, all writes are the thread's: waiting takes a small share of the time."""
 
@@ -341,11 +343,13 @@ class ThreadCommitter(Committer):
     def _wait(self) -> bool:
         """Sleep until there is work; True when it is time to close."""
         with self._work:
-            while self._claimed or not (self._queue or self._trim or self._closing or self._sync_wanted()):
+            while not (self._queue or self._trim or self._closing or self._sync_wanted()):
                 due_ns = self.due_ns()
                 timeout_ns = None if due_ns is None else due_ns - self._clock.ticks_ns()
-                if timeout_ns is not None and timeout_ns <= 0 and not self._claimed:
-                    break
+                if timeout_ns is not None and timeout_ns <= 0:
+                    if not self._claimed:
+                        break
+                    timeout_ns = CLAIM_NS
                 self._idle = True
                 self._work.wait(None if timeout_ns is None else timeout_ns / NS_PER_S)
                 self._idle = False
