@@ -27,13 +27,13 @@ from topics.server.connections import Connections
 from topics.server.context import Context
 from topics.server.cors import Cors
 from topics.server.dispatch import Dispatcher
-from topics.server.http import HttpProtocol
 from topics.server.httpoptions import HttpOptions
 from topics.server.lane import Lane
 from topics.server.logs import fields
 from topics.server.message import Dispatch
 from topics.server.table import ROUTES, Table
 from topics.server.track import TrackOf, no_track
+from topics.server.tracked import TrackedProtocol
 from topics.settings import Settings
 
 LISTEN_BACKLOG = 1024
@@ -103,7 +103,7 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(
-                lambda: HttpProtocol(self._dispatch, self._options, self._connections, self._track_of),
+                lambda: TrackedProtocol(self._track_of, self._dispatch, self._options, self._connections),
                 settings.host,
                 settings.port,
                 backlog=LISTEN_BACKLOG,

@@ -12,9 +12,6 @@ refusal is an answer like any other, behind those of the requests before it. The
 closing on it would destroy the answer before it is read. So we end our side only and throw away what still comes, until
 the client ends its side too or has had its time.
 
-A plain write (`track.py`) need not become an exchange. When nothing else is pending, `_plain` stands in `_pending` for
-it until it is answered; when it has to be answered like any other request after all, an exchange takes its place.
-
 A response that is not whole from the start (events, one after the other) would be a second form of answer at the front
 of `_pending`, which writes when it can instead of once; nothing behind it is written before it ends.
 """
@@ -32,29 +29,19 @@ from topics.server.connections import NEVER_NS, SECOND_NS, Connections
 from topics.server.encoding import gunzip
 from topics.server.exchange import CONTINUE, Exchange, error_body
 from topics.server.httpoptions import HttpOptions
-from topics.server.message import Dispatch, Reply, Request, Response
+from topics.server.message import Dispatch, Request, Response
 from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part, RequestParser
-from topics.server.track import PLAIN_END, Track, TrackOf, no_track
 
 SLICE_BYTES: Final = 16 * KIB
 """What is parsed before looking whether to go on."""
 GATHERED_BYTES_MAX: Final = 64 * KIB
 """Answers that are gathered into one write."""
-# Looking a member up in its enum takes several times as long as comparing it.
-NOTHING: Final = Part.NOTHING
 
 
 class HttpProtocol(asyncio.Protocol):
-    def __init__(
-        self,
-        dispatch: Dispatch,
-        options: HttpOptions,
-        connections: Connections,
-        track_of: TrackOf = no_track,
-    ) -> None:
+    def __init__(self, dispatch: Dispatch, options: HttpOptions, connections: Connections) -> None:
         self._dispatch = dispatch
-        self._track_of = track_of
         self._options = options
         self._connections = connections
         self._clock = connections.clock
@@ -77,9 +64,6 @@ class HttpProtocol(asyncio.Protocol):
         self._gathering = False
         self._unsent_bytes = 0
         """What the client had not read when it was last looked at."""
-        # What is on a track of its own.
-        self._track: Track | None = None
-        self._plain_number = 0
         # How it ends.
         self._deaf = False
         self._lingers = False
@@ -93,9 +77,6 @@ class HttpProtocol(asyncio.Protocol):
         transport = self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
         self._id = self._connections.add(self)
-        self._id_bytes = self._id.encode()
-        self._plain = Exchange(self, None, None)
-        """Stands in `_pending` for a plain write on its track."""
         if self._connections.draining:
             self._end()
             return
@@ -111,25 +92,9 @@ class HttpProtocol(asyncio.Protocol):
         self._out.clear()
         self._unread = b""
         self._parser.close()
-        # They would keep the connection alive, and its key.
-        del self._plain
-        self._track = None
         self._connections.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        track = self._track
-        if (
-            track is not None
-            and data.startswith(track.starts[len(data)])
-            and data.endswith(PLAIN_END)
-            and not (self._pending or self._deaf or self._blocked)
-            and self._parser.part is NOTHING
-        ):
-            self._pending.append(self._plain)
-            self._plain_number = self._request_count = self._request_count + 1
-            self.deadline_ns = NEVER_NS
-            track.take(self, data)
-            return
         if self._deaf:
             return
         if self._blocked:
@@ -202,7 +167,7 @@ class HttpProtocol(asyncio.Protocol):
         self._enqueue(Exchange(self, head, request))
 
     def learned(self, head_bytes: bytes, head: RequestHead) -> None:
-        self._track = self._track_of(head_bytes, head) or self._track
+        """Nothing is made of it here."""
 
     def send_continue(self) -> None:
         self._enqueue(Exchange.known(self, CONTINUE))
@@ -290,36 +255,6 @@ class HttpProtocol(asyncio.Protocol):
             self._end()
         else:
             self._set_deadline()
-
-    # ---- a plain write on its track
-
-    def answer_plain(self, template: bytes, seq: bytes) -> bool:
-        pending = self._pending
-        if not pending:
-            return True  # The connection is lost.
-        if (
-            len(pending) > 1
-            or self._out
-            or self._blocked
-            or self._deaf
-            or self._connections.draining
-            or self._parser.part is not NOTHING
-        ):
-            return False
-        pending.clear()
-        self.deadline_ns = self._connections.idle_deadline_ns
-        self._transport.write(template % (self._id_bytes, self._plain_number, seq, seq, seq, seq))
-        return True
-
-    def leave_track(self, head: RequestHead, body: bytes, received_ns: int) -> tuple[Request, Reply]:
-        headers = {**head.headers, "content-length": str(len(body))}
-        request_id = f"{self._id}-{self._plain_number}"
-        request = Request(head.method, head.path, head.query, headers, body, received_ns, request_id)
-        exchange = Exchange(self, head, request)
-        if self._pending:
-            assert self._pending[0] is self._plain
-            self._pending[0] = exchange
-        return request, exchange
 
     # ---- back-pressure
 
