@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.core import block as blocks
-from topics.core.records import EncodedRecords, RecordLimits, Records, nesting
+from topics.core.records import FEW, EncodedRecords, RecordLimits, Records, nesting
 from topics.errors import BatchTooLarge, InvalidRequest, RecordTooLarge
 from topics.model import parse_records
 
@@ -195,3 +195,13 @@ def test_ends_where_seqs_grow_longer_twice_in_a_batch() -> None:
     assert [encoded.text[end - 1 : end + 1] for end in encoded.ends[:-1]] == [b"},"] * 149
     assert encoded.ends[-1] == len(encoded.text)
     assert [record.seq for record in parse_records(encoded.text)] == list(range(5, 155))
+
+
+@pytest.mark.parametrize("first_seq", [1, 8, 95, 990])
+@pytest.mark.parametrize("nodes", [False, True])
+def test_few_records_are_encoded_as_many_are(first_seq: int, nodes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [{"data": "x" * number, **({"node": f"100%-{number % 3}"} if nodes else {})} for number in range(FEW)]
+    few = Records.of(items).encode(first_seq, 1700)
+    monkeypatch.setattr("topics.core.records.FEW", 1)
+    many = Records.of(items).encode(first_seq, 1700)
+    assert (few.text, few.ends, few.payload_bytes) == (many.text, many.ends, many.payload_bytes)

@@ -380,15 +380,18 @@ def test_records_that_are_held_back_are_written_when_there_is_room(tmp_path: Pat
         fs = FaultFs(RealFs())
         host = await Host.open(opener(tmp_path, with_wal(OPTIONS, shards=1, queue_bytes_max=3000), fs))
         await host.submit(Configure("odd", {}))
-        gate = Gate(fs, "write_at", "wal/0-")
-        first = asyncio.create_task(host.submit(append("odd", *([1] * 30))))
+        gate = Gate(fs, "sync", "wal/0-")
+        held = asyncio.create_task(host.submit(append("odd", 1)))
         await gate.reached.wait()
+        first = asyncio.create_task(host.submit(append("odd", *([1] * 30))))
+        while not host.engine.wal.queued_bytes(0):
+            await asyncio.sleep(0)
         second = asyncio.create_task(host.submit(append("odd", *([1] * 40))))
         while not cast(Wal, host.engine.wal).metrics(0).submit_full:
             await asyncio.sleep(0)
         assert host.engine.turn.unflushed()
         gate.open()
-        assert [cast(Written, reply).count for reply in await asyncio.gather(first, second)] == [30, 40]
+        assert [cast(Written, reply).count for reply in await asyncio.gather(held, first, second)] == [1, 30, 40]
         await host.close()
 
     run(test)
@@ -474,5 +477,24 @@ def test_those_who_wait_for_jobs_are_let_go_when_the_server_drains(tmp_path: Pat
             host.end_waiting()
             assert (await waiting).count == 0
             assert (await host.claim("q", Claimer("a"), wait_ms=30_000)).count == 0
+
+    run(test)
+
+
+def test_what_is_decided_in_one_turn_is_handed_over_at_its_end(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path) as host:
+            await host.submit(append("jobs", 0))
+            wal = cast(Wal, host.engine.wal)
+            before = sum(wal.metrics(shard).batches for shard in range(wal.shards))
+            host.begin_turn()
+            tickets = [host.decide(append("jobs", number)) for number in range(3)]
+            assert not any(ticket.done for ticket in tickets)
+            host.end_turn()
+            for ticket in tickets:
+                await host.answer(ticket)
+            assert sum(wal.metrics(shard).batches for shard in range(wal.shards)) == before + 1
+            await host.submit(append("jobs", 3))
+            assert data(host, "jobs") == [0, 0, 1, 2, 3]
 
     run(test)

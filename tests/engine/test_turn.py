@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -14,6 +14,7 @@ from topics.engine.ticket import Ticket
 from topics.errors import LogStopped, Throttled
 from topics.limits import CEILING_RESERVE_MIN
 from topics.model import Reason, Written
+from topics.storage.commitlog import Entry
 from topics.testing import Call
 
 SYNC_MS = SMALL.wal.disk_sync_ms
@@ -440,3 +441,27 @@ def test_everybody_is_told_when_a_shard_fails_with_records_held_back() -> None:
     tickets = submit_until_throttled(rig)
     rig.work()
     assert all(isinstance(ticket.error, LogStopped) for ticket in tickets)
+
+
+def test_who_is_answered_while_a_group_is_handed_over_may_write_again() -> None:
+    rig = Rig()
+    rig.configure("odd", durability="memory")
+    turn = rig.engine.turn
+    first = rig.submit("odd", 1)
+    rig.engine.flush()
+    again: list[Ticket] = []
+    first.on_done(lambda done: again.append(rig.submit("odd", 3)))
+    take = turn.commit_log.append
+
+    def reporting(shard: int, entries: Sequence[Entry], sync: bool) -> int:
+        """A commit log that gets as far as the group before while it takes one."""
+        rig.driver.wal.work()
+        return take(shard, entries, sync)
+
+    turn.commit_log.append = reporting  # type: ignore[method-assign]
+    second = rig.submit("odd", 2)
+    rig.engine.flush()
+    assert first.done and len(again) == 1
+    rig.work()
+    assert second.done and again[0].done
+    assert rig.data("odd") == [1, 2, 3]

@@ -207,3 +207,18 @@ def test_the_dispatcher_keeps_a_streams_slot_until_it_is_closed(fails: Exception
     opened[0].close()
     assert context.quota.stream_count == 0
     assert ask() == 200
+
+
+def test_several_requests_take_as_many_slots_or_none() -> None:
+    quota = Quota(3)
+    release = quota.enter(ANN, 2)
+    with pytest.raises(Throttled):
+        quota.enter(ANN, 2)
+    assert not full(quota)
+    other = quota.enter(ANN)
+    assert full(quota)
+    release()
+    release()
+    quota.enter(ANN, 2)()
+    other()
+    assert quota._inflight == {}

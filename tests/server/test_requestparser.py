@@ -47,6 +47,9 @@ class Taken:
     def put_back(self, data: bytes) -> None:
         self.returned += data
 
+    def learned(self, head_bytes: bytes, head: RequestHead) -> None:
+        self.events.append("learned")
+
 
 def read(pieces: list[bytes], shortcut: bool) -> tuple[list[Seen], type[TopicsError] | None]:
     taken = Taken()

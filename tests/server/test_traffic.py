@@ -29,3 +29,10 @@ def test_errors_are_counted_by_what_they_are() -> None:
     for status, code in [(404, "topic_not_found"), (429, "throttled"), (404, "topic_not_found")]:
         traffic.refused(status, code)
     assert traffic.errors == {(404, "topic_not_found"): 2, (429, "throttled"): 1}
+
+
+def test_requests_that_come_together_are_timed_as_if_they_came_alone() -> None:
+    one, many = Traffic().of("GET", "/a"), Traffic().of("GET", "/a")
+    for count in (1, 2, 13, 1, 40, 16, 5, 0, 33):
+        assert many.arrived_together(count) == sum(one.arrived() for _ in range(count))
+        assert many.requests == one.requests

@@ -7,9 +7,11 @@ import pytest
 
 from tests.storage.walrig import DIRECTORY, SMALL, Rig, entry, flat
 from topics.errors import LogStopped
+from topics.storage import frame
 from topics.storage.commitlog import Covered
 from topics.storage.frame import Kind
 from topics.storage.walscan import ScannedFile, open_file, valid_frames
+from topics.storage.walshard import SMALL_SYNC_BYTES, ZEROS
 from topics.testing import FakeDisk, FaultFs
 
 
@@ -256,3 +258,68 @@ def test_a_trim_of_a_stopped_or_closed_shard_says_so() -> None:
     rig.wal.trim(Covered(), 1, done=told.append)
     rig.wal.work()
     assert isinstance(told[1], OSError)
+
+
+def test_room_is_what_entries_take_with_their_frames() -> None:
+    rig = Rig(FakeDisk())
+    wal = rig.start()
+    files = wal._committers[0].files
+    free = files.active.capacity - files.active.end
+    assert files.has_room(free - 100, 1)
+    assert not files.has_room(free - frame.OVERHEAD_BYTES, 1)
+    count = 0
+    while files.has_room(10, 1):
+        rig.add(0, b"0123456789")
+        wal.work()
+        count += 1
+    assert count > 20 and wal.metrics(0).rotations == 0
+
+
+def test_small_syncs_find_zeros_ahead_and_leave_the_file_as_long_as_it_was() -> None:
+    fs = FaultFs(FakeDisk())
+    rig = Rig(fs, settings=replace(SMALL, file_bytes=8 * len(ZEROS)))
+    wal = rig.start()
+    active = wal._committers[0].files.active
+    size = active.file.size()
+    writes: list[str] = []
+    fs.on_call = lambda call: writes.append(call.path) if call.name == "write_at" else None
+    for _ in range(100):
+        rig.add(0, b"x" * 1000)
+        wal.work()
+        assert active.end <= active.zeroed <= active.end + len(ZEROS) + SMALL_SYNC_BYTES
+    marks = 100
+    assert len(writes) == 100 + marks + 1, "a hundred syncs, and zeros once"
+    zeroed = active.zeroed
+    rig.add(0, b"x" * (active.zeroed - active.end))
+    wal.work()
+    assert active.zeroed == zeroed, "not for a sync that covers much"
+    assert active.file.size() == size
+    wal.close()
+    assert fs.open(active.path, "read").size() == active.end, "nothing behind the end of a sealed file"
+    rig.recover()
+    assert len(rig.replayed) == 101
+
+
+def test_a_sealed_file_ends_with_its_end() -> None:
+    rig = Rig(FakeDisk(), settings=replace(SMALL, file_bytes=8 * len(ZEROS)))
+    wal = rig.start()
+    active = wal._committers[0].files.active
+    rig.add(0, b"x" * 2 * SMALL_SYNC_BYTES)
+    wal.work()
+    assert not active.zeroed
+    wal.close()
+    assert rig.fs.open(active.path, "read").size() == active.end
+
+
+def test_zeros_never_reach_beyond_the_file() -> None:
+    rig = Rig(FakeDisk())
+    wal = rig.start()
+    for _ in range(60):
+        rig.add(0, b"x" * 300)
+        wal.work()
+        active = wal._committers[0].files.active
+        assert active.zeroed <= active.capacity < active.file.size()
+    assert wal.metrics(0).rotations >= 2
+    wal.close()
+    rig.recover()
+    assert len(rig.replayed) == 60

@@ -340,11 +340,10 @@ class Engine:
     # ---- checkpoints
 
     def checkpoint_due(self) -> bool:
-        if not self.checkpointer.dirty or not self.checkpoint_possible():
-            return False
         # After a failure the next one waits its time: a disk that is full stays so for a while.
         much = self._dirty_bytes >= self.limits.dirty_bytes_max and self.checkpoint_error is None
-        return much or self.now_ms() >= self._next_checkpoint_ms
+        due = much or self.now_ms() >= self._next_checkpoint_ms
+        return due and bool(self.checkpointer.dirty) and self.checkpoint_possible()
 
     def begin_checkpoint(self, erase: set[int] | None = None) -> Iterator[Job]:
         """The slices of a capture; the last job it yields is for `write_job`. `LogStopped` when none may be taken."""

@@ -130,6 +130,13 @@ class Host:
             self._flush_wanted = True
             self._loop.call_soon(self._flush)
 
+    def begin_turn(self) -> None:
+        """All that is decided from here on is handed over by `end_turn`, which must come before the loop goes on."""
+        self._flush_wanted = True
+
+    def end_turn(self) -> None:
+        self._flush()
+
     def _flush(self) -> None:
         self._flush_wanted = False
         self.engine.flush()

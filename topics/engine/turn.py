@@ -189,20 +189,28 @@ class Turn:
         for number, shard in enumerate(self._shards):
             if not shard.entries and not shard.tickets:
                 continue
+            tickets = shard.tickets
             if shard.entries:
+                taken = shard.entries, tickets, shard.size_bytes, shard.sync
+                # The commit log may report while it takes a group, and who is answered then may write again.
+                shard.entries, shard.tickets, shard.size_bytes, shard.sync = [], [], 0, False
                 try:
-                    shard.last_group = self.commit_log.append(number, shard.entries, shard.sync)
+                    shard.last_group = self.commit_log.append(number, taken[0], taken[3])
                 except Throttled:
                     # Records take more room than the payload that was checked. They stay for a later turn, which
                     # `written` asks for: what fills the queue is on its way to the disk.
+                    shard.entries, shard.tickets, shard.size_bytes, shard.sync = taken
                     continue
                 except TopicsError as error:
                     # The shard failed between the check and now: nothing of this turn is stored.
+                    shard.tickets = tickets
                     self.failed(number, error)
                     continue
-            shard.to_write.append((shard.last_group, shard.tickets))
-            shard.to_sync.append((shard.last_group, shard.tickets))
-            shard.entries, shard.tickets, shard.size_bytes, shard.sync = [], [], 0, False
+            else:
+                shard.tickets = []
+                shard.sync = False
+            shard.to_write.append((shard.last_group, tickets))
+            shard.to_sync.append((shard.last_group, tickets))
             # A ticket without facts may wait for a group that has got there already.
             self.written(number, shard.written_group)
             self.synced(number, shard.synced_group)

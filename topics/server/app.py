@@ -31,14 +31,16 @@ from topics.server.connections import Connections
 from topics.server.context import Context
 from topics.server.cors import Cors
 from topics.server.dispatch import Dispatcher
-from topics.server.http import HttpProtocol
 from topics.server.httpoptions import HttpOptions
+from topics.server.lane import Lane
 from topics.server.listener import stop_listening
 from topics.server.logs import fields
 from topics.server.message import Dispatch, Refuse
 from topics.server.openfiles import connections_max, reserved_files
 from topics.server.table import ROUTES, Table
 from topics.server.tracing import spans_for
+from topics.server.track import TrackOf, no_track
+from topics.server.tracked import TrackedProtocol
 from topics.settings import Settings
 
 if TYPE_CHECKING:
@@ -72,6 +74,10 @@ class Server:
         table = Table(ROUTES)
         self._dispatch = _dispatch(self._context, table, self._spans)
         self._refuse = _refuse(self._context, table, self._spans)
+        lane = Lane(self._context, table, self._dispatch, self._options.gzip_bytes_min)
+        # A log line or a span for each request has to be made for each request.
+        ordinary = settings.access_log or self._spans is not None
+        self._track_of: TrackOf = no_track if ordinary else lane.track_of
         self.url = ""
         """Where the server listens, once it does; with port 0, the port that the system chose."""
         self._listener: asyncio.Server | None = None
@@ -112,7 +118,7 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(
-                lambda: HttpProtocol(self._dispatch, self._refuse, self._options, self._connections),
+                lambda: TrackedProtocol(self._track_of, self._dispatch, self._refuse, self._options, self._connections),
                 settings.host,
                 settings.port,
                 # All that wait may come in one turn of the loop, before the first of them can be dropped again.

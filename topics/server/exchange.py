@@ -21,7 +21,7 @@ from topics.server.streaming import StreamResponse
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
-_OK_JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b"
+OK_JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b"
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 
@@ -71,7 +71,7 @@ class Exchange:
             and not connection.closes_after(self)
         ):
             body = response.body
-            self.answer = _OK_JSON % (request.request_id.encode(), len(body), body)
+            self.answer = OK_JSON % (request.request_id.encode(), len(body), body)
         elif isinstance(response, StreamResponse):
             self._stream(response, head, request.request_id)
             return

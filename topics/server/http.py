@@ -215,6 +215,9 @@ class HttpProtocol(asyncio.Protocol):
             self._lingers = True
         self._enqueue(Exchange(self, head, request))
 
+    def learned(self, head_bytes: bytes, head: RequestHead) -> None:
+        """Nothing is made of it here."""
+
     def send_continue(self) -> None:
         self._enqueue(Exchange.known(self, CONTINUE))
 

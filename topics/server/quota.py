@@ -21,18 +21,19 @@ NOBODY: Final = "-"
 
 
 class Slot:
-    __slots__ = ("_counts", "_key_id")
+    __slots__ = ("_count", "_counts", "_key_id")
 
-    def __init__(self, counts: dict[str, int], key_id: str) -> None:
+    def __init__(self, counts: dict[str, int], key_id: str, count: int = 1) -> None:
         self._counts = counts
         self._key_id = key_id
-        counts[key_id] = counts.get(key_id, 0) + 1
+        self._count = count
+        counts[key_id] = counts.get(key_id, 0) + count
 
     def __call__(self) -> None:
         key_id = self._key_id
         if key_id:
             self._key_id = ""
-            left = self._counts[key_id] - 1
+            left = self._counts[key_id] - self._count
             if left:
                 self._counts[key_id] = left
             else:
@@ -60,20 +61,21 @@ class Quota:
         """Event streams and WebSockets that are open."""
         return sum(self._streams.values())
 
-    def enter(self, principal: Principal) -> Release:
-        """A slot for one request; `Throttled` when the key has none left. Without keys there is nobody to charge."""
+    def enter(self, principal: Principal, count: int = 1) -> Release:
+        """A slot for one request, or for so many; `Throttled` when the key has too few left. Without keys there is
+        nobody to charge."""
         key_id = principal.key_id
         most = self._inflight_max
         if not most or not key_id:
             return _nothing
-        if self._inflight.get(key_id, 0) >= most:
+        if self._inflight.get(key_id, 0) + count > most:
             raise Throttled(
                 f"this key has {most} requests under way, as many as TOPICS_MAX_INFLIGHT_PER_KEY allows; "
                 "try again when some are answered",
                 limit="max_inflight_per_key",
                 max=most,
             )
-        return Slot(self._inflight, key_id)
+        return Slot(self._inflight, key_id, count)
 
     def open_stream(self, principal: Principal) -> Release:
         """A slot for one stream; `Throttled` when there is none left, for this key or for anybody."""

@@ -61,6 +61,9 @@ class Sink(Protocol):
     def put_back(self, data: bytes) -> None:
         """Bytes behind a request that offered an upgrade, while nothing may be taken."""
 
+    def learned(self, head_bytes: bytes, head: RequestHead) -> None:
+        """Requests are likely to begin like this from now on."""
+
 
 class RequestParser:
     def __init__(self, options: HttpOptions, sink: Sink) -> None:
@@ -150,6 +153,7 @@ class RequestParser:
             and known.count(b"\n") == known.count(b"\r") == line_count
         ):
             self._known_bytes, self._known_head = known, head
+            self._sink.learned(known, head)
         return end
 
     def feed(self, data: bytes | memoryview) -> None:

@@ -26,6 +26,12 @@ class RouteTraffic:
         self.requests += 1
         return self.requests % SAMPLE == 1
 
+    def arrived_together(self, count: int) -> int:
+        """Count several requests; how many of them are timed."""
+        before = self.requests
+        self.requests = before + count
+        return (before + count + SAMPLE - 1) // SAMPLE - (before + SAMPLE - 1) // SAMPLE
+
     def answered(self, duration_ns: int) -> None:
         self.duration_us.add(duration_ns // 1000)
 

@@ -9,6 +9,11 @@ batch is as large as the disk is slow, without a timer. When nothing is left to 
 a thread of its own, which sleeps on a condition until there is work or the sync interval ends. Reports go through
 `post`, which must run them on the engine's thread; reports that pile up there become one.
 
+While the thread sleeps, a small group is written by whoever appends it: handing over so little to the operating system
+takes less time than waking a thread and being called back. The thread is kept out of the files meanwhile (`_claimed`),
+and woken when there is something for it to do: a sync that is wanted, or the interval to the next one. What may take
+longer is always the thread's: syncing, beginning a file, and all writes for a while after one that was slow.
+
 The first error ends the shard: the failed write or sync is not tried again, what was queued is dropped unreported,
 and every later append is refused with the cause.
 """
@@ -31,6 +36,15 @@ CutDone = Callable[[Sequence[FilePart] | Exception], None]
 
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
+
+AT_ONCE_BYTES_MAX = 64 << 10
+"""A group up to this size may be written by whoever appends it."""
+SLOW_NS = 2 * NS_PER_MS
+"""A write that takes this long was held up, by a disk that is behind with what it was given before."""
+CLAIM_NS = NS_PER_MS
+"""How long the thread looks away when it is time to sync, and somebody else is at the files."""
+SLOW_PAUSE_FACTOR = 10
+"""So many times as long as a slow write took, all writes are the thread's: waiting takes a small share of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +315,48 @@ class ThreadCommitter(Committer):
         super().__init__(files, listener, clock, settings, post)
         self._work = threading.Condition(self._lock)
         self._idle = False
+        """Whether the thread sleeps."""
+        self._claimed = False
+        """Whether the engine's thread is using the files."""
+        self._at_once_from_ns = 0
         self._closing = False
         self._thread = threading.Thread(target=self._run, name=f"wal-{self.shard}", daemon=True)
         self._thread.start()
+
+    def append(self, entries: Sequence[Entry], size_bytes: int, sync: bool) -> int:
+        now_ns = self._clock.ticks_ns()
+        if size_bytes > AT_ONCE_BYTES_MAX or not self._claim(size_bytes, len(entries), now_ns):
+            return super().append(entries, size_bytes, sync)
+        group = self._last_group + 1
+        rests = self._unsynced_since_ns is None
+        try:
+            written = self._survives(lambda: self.files.write([entries]))
+        finally:
+            self._claimed = False
+        with self._lock:
+            self._last_group = group
+            if written:
+                self._written_group = group
+                if rests:
+                    self._unsynced_since_ns = now_ns
+                if sync:
+                    self._sync_group = group
+                if sync or rests:
+                    self._wake()
+        if written:
+            took_ns = self._clock.ticks_ns() - now_ns
+            if took_ns > SLOW_NS:
+                self._at_once_from_ns = now_ns + took_ns * SLOW_PAUSE_FACTOR
+            self._deliver()
+        return group
+
+    def _claim(self, size_bytes: int, count: int, now_ns: int) -> bool:
+        """Keep the thread out of the files if it sleeps; False when the group is the thread's to write."""
+        with self._lock:
+            sleeps = self._idle and not self._queue and not self._closing
+            may = sleeps and now_ns >= self._at_once_from_ns and self._error is None and not self._closed
+            self._claimed = may and self.files.has_room(size_bytes, count)
+            return self._claimed
 
     def close(self) -> None:
         with self._lock:
@@ -330,15 +383,20 @@ class ThreadCommitter(Committer):
     def _wait(self) -> bool:
         """Sleep until there is work; True when it is time to close."""
         with self._work:
-            while not (self._queue or self._trim or self._cuts or self._closing):
+            while not (self._queue or self._trim or self._cuts or self._closing or self._sync_wanted()):
                 due_ns = self.due_ns()
                 timeout_ns = None if due_ns is None else due_ns - self._clock.ticks_ns()
                 if timeout_ns is not None and timeout_ns <= 0:
-                    break
+                    if not self._claimed:
+                        break
+                    timeout_ns = CLAIM_NS
                 self._idle = True
                 self._work.wait(None if timeout_ns is None else timeout_ns / NS_PER_S)
                 self._idle = False
             return self._closing
+
+    def _sync_wanted(self) -> bool:
+        return self._sync_group > self._synced_group
 
 
 def _to_nobody(report: Callable[[], None]) -> None:

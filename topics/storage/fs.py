@@ -173,8 +173,12 @@ class RealFile:
         if offset < 0:
             # The system call would take -1 for "wherever the last write ended".
             raise failure(errno.EINVAL, self.path)
-        views = [memoryview(buffer).cast("B") for buffer in buffers]
         try:
+            if len(buffers) == 1 and type(buffers[0]) is bytes:
+                # Most writes: small, and taken whole. Of one that is not, the rest is written with its beginning.
+                if os.pwritev(self._descriptor, buffers, offset) == len(buffers[0]):
+                    return
+            views = [memoryview(buffer).cast("B") for buffer in buffers]
             for first in range(0, len(views), IOVECS_PER_WRITE):
                 offset = self._write_batch(offset, views[first : first + IOVECS_PER_WRITE])
         except OSError as error:

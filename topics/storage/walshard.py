@@ -9,6 +9,10 @@ what recovery relies on (see `walscan`), so it is the same everywhere:
 - The successor's name is synced before anything is written to it.
 - Trimming: a TRIMMED frame (or a new header) with the oldest file still needed is synced before files are deleted.
 
+Space that is only reserved makes a sync slow: the file system notes in its journal that the bytes are in use now. So
+while syncs cover little, zeros are written a good piece ahead of the end, where there is nothing but zeros to be read
+already; what overwrites them needs no note.
+
 Disk space for the next file is reserved ahead of time under a spare name. If that fails, the shard goes on until the
 active file is full; only then is a missing successor an error. After any error the caller must not use this object
 any more: what a failed sync did to the operating system's copy of the file is unknown.
@@ -41,6 +45,11 @@ RESERVE_BYTES = 1024
 """Room kept at the end of a file for the WAL's own frames, so that sealing it never needs more disk space."""
 
 COPY_BYTES = 1 << 20
+
+SMALL_SYNC_BYTES = 64 << 10
+"""A sync of more than this takes its time anyway, and is not worth writing everything twice for."""
+ZEROS = bytes(1 << 20)
+"""What is written ahead of the end at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,8 @@ class ActiveFile:
     synced: int
     marked: int = 0
     """The highest mark written so far."""
+    zeroed: int = 0
+    """Zeros were written up to here."""
     last: dict[int, int] = field(default_factory=dict)
 
 
@@ -151,7 +162,18 @@ class ShardFiles:
         self._write_out(buffers, pending)
         metrics.batches += 1
 
+    def has_room(self, size_bytes: int, count: int) -> bool:
+        """Whether so many entries with bodies of so many bytes fit into the active file."""
+        active = self.active
+        return active.end + size_bytes + count * (frame.OVERHEAD_BYTES + frame.ALIGN) <= active.capacity
+
     def sync(self) -> None:
+        active = self.active
+        if 0 < active.end - active.synced <= SMALL_SYNC_BYTES:
+            self._zero_ahead()
+        self._sync()
+
+    def _sync(self) -> None:
         active = self.active
         if active.end == active.synced:
             return
@@ -160,6 +182,15 @@ class ShardFiles:
         active.synced = active.end
         self.metrics.fsyncs += 1
         self.metrics.sync_us.add((self._clock.ticks_ns() - began_ns) // 1000)
+
+    def _zero_ahead(self) -> None:
+        """Before a sync, which covers the zeros as well: see that the next ones find some."""
+        active = self.active
+        if active.zeroed < active.end + SMALL_SYNC_BYTES and active.zeroed < active.capacity:
+            start = max(active.zeroed, active.end)
+            zeros = memoryview(ZEROS)[: active.capacity - start]
+            active.file.write_at(start, [zeros])
+            active.zeroed = start + len(zeros)
 
     def settle(self) -> None:
         """What is done when nothing is waiting: tell the disk how much of it is synced, and prepare the next file."""
@@ -266,10 +297,10 @@ class ShardFiles:
         return self.active
 
     def _seal(self, flags: int) -> None:
-        self.sync()
+        self._sync()
         self._write_own(Kind.FILE_END, flags=flags)
         self.active.file.truncate(self.active.end)
-        self.sync()
+        self._sync()
 
     def _create(self, number: int, frame_bytes: int) -> ActiveFile:
         salt = self._salt_source()

@@ -1,7 +1,8 @@
 """Writing records: the hottest path of the server.
 
 One decode, one command, one ticket; the answer is formatted by hand when the ticket is done. A task is made only for a
-write that must not be refused (`disable_backpressure`) while the disk is behind.
+write that must not be refused (`disable_backpressure`) while the disk is behind. Plain writes rarely come here: those
+of one turn are stored together, see `lane.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from topics.core.partition import partition_of
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.errors import Throttled
-from topics.model import Durability, Written
 from topics.server.answers import NS_PER_MS, later, when_done
 from topics.server.auth import check_config
 from topics.server.context import Context
@@ -21,14 +21,9 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, Scope
 from topics.server.route import Operation, Route
 from topics.server.schemas import TOPIC, answer, body, flag_parameter
+from topics.server.written import Timing, written_response
 from topics.wire.query import Query
 from topics.wire.records import WriteBatch, decode_write
-
-_ANSWER = (
-    b'{"topic":"%b","first_seq":%d,"last_seq":%d,%b"head_seq":%d,"count":%d,"created":%b,"deduped":%b,%b'
-    b'"performance":{"server_total_ms":%.3f,"wal_append_ms":%.3f,"fsync_ms":%.3f,"throttle_wait_ms":%.3f}}'
-)
-_TRUTH = {True: b"true", False: b"false"}
 
 
 def write(context: Context, request: Request, reply: Reply) -> None:
@@ -48,7 +43,7 @@ def write(context: Context, request: Request, reply: Reply) -> None:
         return
 
     def make(ticket: Ticket) -> Response:
-        return _written(context, host, request, ticket, submitted_ns, 0.0, with_seqs)
+        return written_response(context, ticket, Timing(request.received_ns, submitted_ns), with_seqs)
 
     when_done(context, request, reply, ticket, make)
 
@@ -61,7 +56,8 @@ async def _write_patiently(
     submitted_ns = context.clock.ticks_ns()
     if not ticket.done:
         await host.answer(ticket)
-    return _written(context, host, request, ticket, submitted_ns, (submitted_ns - began_ns) / NS_PER_MS, with_seqs)
+    timing = Timing(request.received_ns, submitted_ns, (submitted_ns - began_ns) / NS_PER_MS)
+    return written_response(context, ticket, timing, with_seqs)
 
 
 def _command(host: Host, request: Request, batch: WriteBatch) -> Append:
@@ -81,54 +77,6 @@ def partition_for(host: Host, topic: str, batch: WriteBatch) -> int:
     found = host.engine.machine.topics.get(topic)
     config = found.config if found is not None else configs.build(topic, batch.config or {})
     return partition_of(batch.key, config.partitions)
-
-
-def _written(
-    context: Context,
-    host: Host,
-    request: Request,
-    ticket: Ticket,
-    submitted_ns: int,
-    throttle_wait_ms: float,
-    with_seqs: bool,
-) -> Response:
-    written = ticket.result()
-    assert isinstance(written, Written)
-    first, last = written.first_seq, written.last_seq
-    seqs = b""
-    if with_seqs:
-        seqs = b'"seqs":[%d],' % first if first == last else b'"seqs":[%b],' % _joined(written.seqs)
-    now_ns = context.clock.ticks_ns()
-    written_ns = ticket.written_ns
-    fsync_ms = 0.0
-    partition = b""
-    # The topic may have been deleted since.
-    topic = host.engine.machine.topics.get(written.topic)
-    if topic is not None:
-        if topic.config.durability is Durability.FSYNC and written_ns:
-            fsync_ms = (now_ns - written_ns) / NS_PER_MS
-        if topic.config.partitions > 1:
-            partition = b'"partition":%d,' % written.partition
-    text = _ANSWER % (
-        written.topic.encode(),
-        first,
-        last,
-        seqs,
-        written.head_seq,
-        last - first + 1,
-        _TRUTH[written.created],
-        _TRUTH[written.deduped],
-        partition,
-        (now_ns - request.received_ns) / NS_PER_MS,
-        (written_ns - submitted_ns) / NS_PER_MS if written_ns else 0.0,
-        fsync_ms,
-        throttle_wait_ms,
-    )
-    return Response(201 if written.created else 200, text)
-
-
-def _joined(seqs: range) -> bytes:
-    return ",".join(map(str, seqs)).encode()
 
 
 ROUTES = (
