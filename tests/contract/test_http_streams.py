@@ -8,11 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.server.httprig import Caller, Rig, asked, both_loops, echo, get, post, run, serving
-from tests.server.outlets import Tape, streamed, upgraded
+from tests.server.outlets import Tape, streamed
 from topics.server.message import Request, Response
 from topics.server.streaming import Stream, chunk
-
-UPGRADE = get("/ws", "Connection: Upgrade", "Upgrade: websocket")
 
 
 async def head(caller: Caller) -> tuple[int, dict[str, str]]:
@@ -280,8 +278,8 @@ def test_no_deadline_holds_for_a_stream_but_its_own() -> None:
             tape = Tape({"opened": lambda stream: stream.wake_at(2**62)})
             feed(rig, tape)
             caller = await rig.call()
-            # Half a request behind the stream is no reason for a timeout either.
-            caller.send(get("/stream") + get("/next")[:20])
+            # Half a request behind it is no reason for a timeout either. So long a head is parsed with what follows.
+            caller.send(get("/stream", "X: " + "x" * 3000) + get("/next")[:20])
             await tape.until("opened")
             await asyncio.sleep(0)
             assert rig.protocols[0].deadline_ns == 2**62
@@ -444,79 +442,5 @@ def test_a_client_that_ended_its_side_before_gets_an_empty_stream() -> None:
             rig.replies[0](streamed(tape))
             assert tape.heard == ["opened", "closed"]
             assert (await caller.reader.read()).endswith(b"\r\n\r\n0\r\n\r\n")
-
-    run(scenario)
-
-
-# ---- leaving HTTP
-
-
-@both_loops
-def test_an_upgraded_connection_is_the_outlets_both_ways(loop: str) -> None:
-    async def scenario() -> None:
-        async with serving() as rig:
-            tape = Tape()
-            rig.answers = lambda request: upgraded(tape)
-            caller = await rig.call()
-            caller.send(UPGRADE)
-            status, headers = await head(caller)
-            assert (status, headers["upgrade"], headers["connection"]) == (101, "websocket", "Upgrade")
-            assert not {"content-type", "content-length", "transfer-encoding"} & set(headers)
-            assert rig.requests[0].headers["upgrade"] == "websocket"
-            caller.send(b"GET / HTTP/1.1\r\n\r\n\xff\x00")
-            await tape.until_data(20)
-            tape.open.write(b"bare")
-            assert await caller.reader.readexactly(4) == b"bare"
-            tape.open.end(close=True)
-            assert await caller.ended()
-
-    run(scenario, loop)
-
-
-@both_loops
-def test_what_came_in_one_packet_with_the_upgrade_is_not_lost(loop: str) -> None:
-    async def scenario() -> None:
-        async with serving() as rig:
-            for at in range(len(UPGRADE), len(UPGRADE) + 6):
-                tape = Tape()
-                rig.answers = lambda request, tape=tape: upgraded(tape)  # type: ignore[misc]
-                caller = await rig.call()
-                sent = UPGRADE + b"\x81\x85hello"
-                caller.send(sent[:at])
-                caller.send(sent[at:])
-                await tape.until_data(7)
-                assert tape.data == b"\x81\x85hello"
-
-    run(scenario, loop)
-
-
-@pytest.mark.parametrize("offer", ["h2c", "websocket"])
-def test_an_offer_that_nobody_takes_is_a_plain_request(offer: str) -> None:
-    async def scenario() -> None:
-        async with serving() as rig:
-            caller = await rig.call()
-            message = post(b"hello", "Connection: Upgrade", f"Upgrade: {offer}")
-            for _ in range(3):
-                caller.send(message + get("/next"))
-                assert asked(await caller.answer())["body"] == "hello"
-                assert asked(await caller.answer())["path"] == "/next"
-
-    run(scenario)
-
-
-def test_a_client_may_be_kept_waiting() -> None:
-    async def scenario() -> None:
-        async with serving() as rig:
-            tape = Tape({"opened": lambda stream: stream.pause_reading()})
-            rig.answers = lambda request: upgraded(tape)
-            caller = await rig.call()
-            caller.send(UPGRADE)
-            await head(caller)
-            caller.send(b"x" * 5_000_000)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            assert len(tape.data) < 500_000
-            tape.open.resume_reading()
-            await tape.until_data(5_000_000)
 
     run(scenario)

@@ -35,13 +35,14 @@ async def begun(api: Api) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 async def rest_of(reader: asyncio.StreamReader) -> bytes:
-    parts = []
+    received = bytearray()
     with suppress(ConnectionError):
         while part := await soon(reader.read(1 << 20)):
-            parts.append(part)
-            if part.endswith(b"\r\n0\r\n\r\n"):
+            received += part
+            # The end may come in pieces, like everything else.
+            if received.endswith(b"\r\n0\r\n\r\n"):
                 break
-    return b"".join(parts)
+    return bytes(received)
 
 
 @on_loop

@@ -12,18 +12,17 @@ refusal is an answer like any other, behind those of the requests before it. The
 closing on it would destroy the answer before it is read. So we end our side only and throw away what still comes, until
 the client ends its side too or has had its time.
 
-A stream (`streaming.py`) waits in `_openings` until it is at the front of `_pending`. There it stays, `_attached`, and
-writes when it likes, until it ends; what the client sends meanwhile is held back unparsed (or, after an upgrade, is the
-stream's), but read on, up to a bound, so that the client's going away is seen. A stream ends with the client's sending:
-somebody who only reads on cannot be told from somebody who is gone. No deadline of ours holds for it, only its own.
-
 What is large and compressed is inflated on a thread; the requests behind it wait so long, and are dispatched in order.
+
+An answer that is a stream waits in `_openings` until it is at the front of `_pending`. What becomes of it there is in
+`streamed.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -31,7 +30,6 @@ from typing import Final, cast
 
 from topics.errors import InvalidRequest, RequestTimeout, TopicsError
 from topics.limits import KIB
-from topics.server.attachment import Attachment, close_quietly
 from topics.server.connections import NEVER_NS, SECOND_NS, Connections
 from topics.server.encoding import gunzip, gunzip_if_small
 from topics.server.exchange import CONTINUE, Exchange
@@ -39,17 +37,18 @@ from topics.server.httpoptions import HttpOptions
 from topics.server.message import Dispatch, Refuse, Request, Response
 from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part, RequestParser
-from topics.server.streaming import Stream, StreamResponse
+from topics.server.streaming import StreamResponse
 
 SLICE_BYTES: Final = 16 * KIB
 """What is parsed before looking whether to go on."""
 GATHERED_BYTES_MAX: Final = 64 * KIB
 """Answers that are gathered into one write."""
-HELD_BYTES_MAX: Final = 64 * KIB
-"""What is read ahead behind a stream."""
+
+Opening = tuple[bytes, bool, StreamResponse]
+"""The head of a stream, whether it is chunked, and what opens it."""
 
 
-class HttpProtocol(asyncio.Protocol):
+class HttpProtocol(asyncio.Protocol, ABC):
     def __init__(self, dispatch: Dispatch, refuse: Refuse, options: HttpOptions, connections: Connections) -> None:
         self._dispatch = dispatch
         self._refused = refuse
@@ -70,9 +69,7 @@ class HttpProtocol(asyncio.Protocol):
         self._unblocking = False
         self._inflating = False
         self._write_paused = False
-        # Streams: those whose turn has not come, each with its head, and the open one.
-        self._openings: dict[Exchange, tuple[bytes, bool, StreamResponse]] = {}
-        self._attached: Attachment | None = None
+        self._openings: dict[Exchange, Opening] = {}
         # Answers on their way.
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -102,17 +99,15 @@ class HttpProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._deaf = True
+        abandoned = list(self._pending)
         self._pending.clear()
         self._waiting.clear()
         self._out.clear()
         self._unread = b""
         self._parser.close()
         self._connections.remove(self)
-        attached, self._attached = self._attached, None
-        if attached is not None:
-            attached.close()
-        while self._openings:
-            close_quietly(self._openings.popitem()[1][-1])
+        for exchange in abandoned:
+            exchange.abandon()
 
     def data_received(self, data: bytes) -> None:
         if self._deaf or self._blocked:
@@ -126,32 +121,24 @@ class HttpProtocol(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The client sends no more, but still reads: what it asked for is answered before the end."""
-        if self._attached is not None:
-            self._client_ended = True
-            self.end_stream(close=True)
-            return True
         if self.receiving and not self._deaf:
             self._refuse(InvalidRequest("the connection ended in the middle of a request", expected="a whole request"))
         self._deaf = True
         self._client_ended = True
+        for exchange in list(self._pending):
+            exchange.abandon()
         self._flush()
         return True
 
     def pause_writing(self) -> None:
         self._write_paused = True
-        if self._attached is not None:
-            self._attached.filled()
-        else:
-            self._await_client(self._options.write_timeout_s)
-            self._block()
+        self._await_client(self._options.write_timeout_s)
+        self._block()
 
     def resume_writing(self) -> None:
         self._write_paused = False
-        if self._attached is not None:
-            self._attached.drained()
-        else:
-            self._set_deadline()
-            self._unblock_soon()
+        self._set_deadline()
+        self._unblock_soon()
 
     # ---- input
 
@@ -174,8 +161,8 @@ class HttpProtocol(asyncio.Protocol):
             self._unread += data[at:]
         except TopicsError as error:
             self._refuse(error)
-        self._hand_over()
-        if self.receiving:
+        # Who is blocked has its deadline already.
+        if self.receiving and not self._blocked:
             self._set_deadline()
 
     def put_back(self, data: bytes) -> None:
@@ -183,20 +170,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def _hold(self, data: bytes) -> None:
         """Keep for later what is not taken now, unless nothing is taken any more."""
-        attached = self._attached
-        if attached is not None and attached.duplex is not None:
-            attached.received(data)
-        elif not self._deaf:
+        if not self._deaf:
             self._unread += data
-            if len(self._unread) > HELD_BYTES_MAX:
-                self._transport.pause_reading()
-
-    def _hand_over(self) -> None:
-        """What came behind an upgrade is no HTTP."""
-        attached = self._attached
-        if attached is not None and attached.duplex is not None and self._unread:
-            data, self._unread = self._unread, b""
-            attached.received(data)
 
     def began(self, part: Part) -> None:
         self._part_since_ns = self._connections.now_ns
@@ -316,55 +291,12 @@ class HttpProtocol(asyncio.Protocol):
         self._deaf = True
         return True
 
-    # ---- streams
+    @abstractmethod
+    def begin_stream(self, exchange: Exchange, head: bytes, chunked: bool, response: StreamResponse) -> None: ...
 
-    def begin_stream(self, exchange: Exchange, head: bytes, chunked: bool, response: StreamResponse) -> None:
-        if exchange in self._pending:
-            self._openings[exchange] = (head, chunked, response)
-            self.answered(exchange)
-        else:
-            close_quietly(response)
-
+    @abstractmethod
     def _open_stream(self) -> None:
         """Open the stream at the front, if there is one."""
-        opening = self._openings.pop(self._pending[0], None)
-        if opening is None:
-            return
-        head, chunked, response = opening
-        self._out.append(head)
-        self._write()
-        stream = Stream(self._transport, self, chunked)
-        stream.full = self._write_paused
-        attached = self._attached = Attachment(response, stream)
-        self._blocked = True
-        self.deadline_ns = NEVER_NS
-        if not self._transport.is_closing():
-            self._transport.set_write_buffer_limits(high=response.buffer_bytes)
-            self._transport.resume_reading()
-        attached.open()
-        self._hand_over()
-        if self._client_ended:
-            stream.end(close=True)
-        elif self._connections.draining and not stream.ended:
-            attached.stopping()
-
-    def end_stream(self, close: bool) -> None:
-        attached, self._attached = self._attached, None
-        assert attached is not None
-        self._pending.popleft()
-        if close or not attached.stream.chunked:
-            self._deaf = True
-            self._lingers = True
-            self._waiting.clear()
-        attached.close()
-        if not self._transport.is_closing():
-            self._transport.set_write_buffer_limits(high=self._options.write_buffer_high_bytes)
-        if self._write_paused:
-            self._await_client(self._options.write_timeout_s)
-        if self._pending:
-            self.answered(self._pending[0])
-        else:
-            self._flush()
 
     # ---- output
 
@@ -401,8 +333,7 @@ class HttpProtocol(asyncio.Protocol):
             self._loop.call_soon(self._unblock)
 
     def _may_unblock(self) -> bool:
-        held = self._write_paused or self._inflating or self._attached is not None
-        return not held and len(self._pending) < self._options.pipeline_max
+        return not self._write_paused and not self._inflating and len(self._pending) < self._options.pipeline_max
 
     def _unblock(self) -> None:
         self._unblocking = False
@@ -424,10 +355,7 @@ class HttpProtocol(asyncio.Protocol):
     # ---- deadlines and the end
 
     def expire(self) -> None:
-        if self._attached is not None:
-            self.deadline_ns = NEVER_NS
-            self._attached.expired()
-        elif self._ended or self._write_paused:
+        if self._ended or self._write_paused:
             if 0 < self._transport.get_write_buffer_size() < self._unsent_bytes:
                 self._await_client(self._options.write_timeout_s)
             else:
@@ -439,9 +367,7 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(RequestTimeout(f"the {part} of the request did not come in time", expected="a faster client"))
 
     def drain(self) -> None:
-        if self._attached is not None:
-            self._attached.stopping()
-        elif not self._pending and not self._waiting and not self._unread and not self.receiving:
+        if not self._pending and not self._waiting and not self._unread and not self.receiving:
             self._end()
 
     def abort(self) -> None:
@@ -468,7 +394,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def _set_deadline(self) -> None:
         options = self._options
-        if self._write_paused or self._ended or self._attached is not None:
+        if self._write_paused or self._ended:
             return
         if self._blocked:
             self.deadline_ns = NEVER_NS

@@ -12,17 +12,17 @@ from typing import Any, Final
 
 from topics.server.connections import NEVER_NS
 from topics.server.exchange import Exchange
-from topics.server.http import HttpProtocol
 from topics.server.message import Reply, Request
 from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part
+from topics.server.streamed import StreamedProtocol
 from topics.server.track import PLAIN_END, Track, TrackOf
 
 # Looking a member up in its enum takes several times as long as comparing it.
 NOTHING: Final = Part.NOTHING
 
 
-class TrackedProtocol(HttpProtocol):
+class TrackedProtocol(StreamedProtocol):
     """A `Writer`. Takes what its base takes, behind the way to find a track."""
 
     def __init__(self, track_of: TrackOf, *others: Any) -> None:

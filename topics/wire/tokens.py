@@ -25,10 +25,10 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Body(msgspec.Struct):
-    ttl_ms: int | None = None
-    scopes: list[Literal["read", "write"]] | None = None
-    topics: list[str] | None = None
-    wid: str | None = None
+    ttl_ms: int = STREAM_TOKEN_MS_DEFAULT
+    scopes: list[Literal["read", "write"]] = []
+    topics: list[str] = []
+    wid: str = ""
 
 
 _decoder = msgspec.json.Decoder(_Body)
@@ -42,15 +42,13 @@ def decode_token(body: bytes) -> TokenRequest:
     json.refuse_repeated_keys(body, lambda root: [("", root)])
     return TokenRequest(
         ttl_ms=_ttl_ms(parsed.ttl_ms),
-        scopes=("read",) if not parsed.scopes else tuple(dict.fromkeys(parsed.scopes)),
-        topics=_topics(parsed.topics or []),
-        wid=_wid(parsed.wid or ""),
+        scopes=tuple(dict.fromkeys(parsed.scopes)) or ("read",),
+        topics=_topics(parsed.topics),
+        wid=_wid(parsed.wid),
     )
 
 
-def _ttl_ms(ttl_ms: int | None) -> int:
-    if ttl_ms is None:
-        return STREAM_TOKEN_MS_DEFAULT
+def _ttl_ms(ttl_ms: int) -> int:
     if not STREAM_TOKEN_MS_MIN <= ttl_ms <= STREAM_TOKEN_MS_MAX:
         expected = f"milliseconds from {STREAM_TOKEN_MS_MIN} to {STREAM_TOKEN_MS_MAX}"
         raise InvalidRequest(f"ttl_ms must be {expected}, not {ttl_ms}", field="ttl_ms", expected=expected)
