@@ -11,7 +11,7 @@ PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 pyth
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check tools docs bench soak clean
+.PHONY: help setup run test check tools docs site bench soak clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,29 +35,35 @@ check: setup ## Lint, types and import contracts only
 	@echo "import contracts"
 	@$(BIN)/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
-# The README's tour runs with curl, the example page in chromium. A machine without them gets them if we may install
+# The documents' tours run with curl, web pages in chromium. A machine without them gets them if we may install
 # them, and leaves those tests out if not.
 INSTALL := test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --yes
 tools:
 	@command -v curl > /dev/null \
 		|| { $(INSTALL) curl > /dev/null; } \
-		|| echo "no curl, so the README's tour is left out (Debian: apt install curl)"
+		|| echo "no curl, so the documents are not tried out (Debian: apt install curl)"
 	@command -v chromium > /dev/null \
 		|| { $(INSTALL) chromium > /dev/null; } \
-		|| echo "no chromium, so the example page is not tried in a browser (Debian: apt install chromium)"
+		|| echo "no chromium, so web pages are not tried in a browser (Debian: apt install chromium)"
 
 docs: setup ## Write the generated documents again
 	@$(BIN)/topics settings --markdown > docs/SETTINGS.md
 	@$(BIN)/topics help --markdown > docs/CLI.md
+	@$(BIN)/python -m reference http > docs/HTTP.md
+	@$(BIN)/python -m reference sdk > docs/SDK.md
+
+# The variable silences a notice about the future of the theme.
+site: setup ## Build the documents as a site: site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: setup ## Measure speed
 	@$(BIN)/python -m bench
 
 soak: setup ## Minutes of load, crashes and random search
-	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q -m soak
+	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q -m soak --timeout 3600
 
-clean: ## Remove .venv and every cache
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis topics.egg-info
+clean: ## Remove .venv, the site and every cache
+	@rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis topics.egg-info
 
 # An environment whose interpreter has gone is made again from the start.
 ifneq ($(shell test -x $(BIN)/python && echo usable),usable)
