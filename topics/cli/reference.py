@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from cyclopts import App
 from cyclopts.argument import Argument
@@ -115,11 +115,18 @@ def _prose(text: str) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
+def _choices(hint: object) -> list[str]:
+    """The words that a parameter may be, also when it may be left out."""
+    if get_origin(hint) is Literal:
+        return [str(word) for word in get_args(hint)]
+    return [word for part in get_args(hint) for word in _choices(part)]
+
+
 def _row(argument: Argument) -> str:
     names = ", ".join(f"`{name}`" for name in argument.names)
-    choices = getattr(argument.hint, "__args__", ()) if "Literal" in str(argument.hint) else ()
+    choices = _choices(argument.hint)
     said = (argument.parameter.help or "").replace("|", "\\|")
-    said += f" One of {', '.join(map(str, choices))}." if choices else ""
+    said += f" One of {', '.join(choices)}." if choices else ""
     if argument.parameter.show_default is not False and argument.field_info.default not in (
         None,
         False,
