@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.document import Part, document, part_text, parts_of
 from bench.machine import peers
-from bench.measures import ENGINE, MEASURES, SERVER
+from bench.measures import ENGINE, LIVE, MEASURES, SERVER
 from bench.report import Report
 from bench.runner import measure_all
 from bench.sizes import FULL, QUICK
@@ -38,7 +38,7 @@ def write_document(found: Report, path: Path) -> list[Part]:
     """The parts of which every measure ran; the others stay as they are."""
     parts = parts_of(path.read_text()) if path.exists() else {}
     written = []
-    for part, measures in ((Part.ENGINE, ENGINE), (Part.SERVER, SERVER)):
+    for part, measures in ((Part.ENGINE, ENGINE), (Part.SERVER, SERVER), (Part.LIVE, LIVE)):
         if measures.keys() <= found.figures.keys():
             own = found.of(list(measures))
             own.machine.update(peers(part))

@@ -29,7 +29,9 @@ def peers(part: Part) -> dict[str, str]:
     """Whom a part is measured against."""
     if part is Part.ENGINE:
         return {"peer": f"SQLite {sqlite3.sqlite_version}, WAL mode"}
-    servers = {"Redis": redis.version, "NATS": nats.version, "PostgreSQL": postgres.version}
+    servers = {"Redis": redis.version, "NATS": nats.version}
+    if part is Part.SERVER:
+        servers["PostgreSQL"] = postgres.version
     return {"peers": ", ".join(f"{name} {_version(ask)}" for name, ask in servers.items())}
 
 

@@ -31,6 +31,10 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     replay_records: int
     memory_records: int
     ready_records: int
+    live_writes: int
+    live_crowd: int
+    """Watchers who all get each of the pulses."""
+    live_pulses: int
 
 
 FULL = Sizes(
@@ -52,6 +56,9 @@ FULL = Sizes(
     replay_records=200_000,
     memory_records=1_000_000,
     ready_records=1_000_000,
+    live_writes=5000,
+    live_crowd=1000,
+    live_pulses=100,
 )
 QUICK = Sizes(
     rounds=1,
@@ -72,4 +79,7 @@ QUICK = Sizes(
     replay_records=5_000,
     memory_records=20_000,
     ready_records=5_000,
+    live_writes=50,
+    live_crowd=50,
+    live_pulses=5,
 )

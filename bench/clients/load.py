@@ -11,7 +11,6 @@ import msgspec
 from bench.clients.requests import Requests
 from bench.peers.process import LeftOut, client_core, pinned
 
-SOURCE = Path(__file__).with_name("load.c")
 NO_END = 1 << 60
 SECONDS_MAX = 600.0
 """No load goes on for longer, whatever the server does."""
@@ -39,14 +38,20 @@ def compiler() -> str:
     return found
 
 
+def compiled(name: str, directory: Path) -> Path:
+    """A client of that name, built from its source beside this file into a directory."""
+    program = directory / name
+    command = [compiler(), "-O2", "-o", str(program), str(Path(__file__).with_name(f"{name}.c"))]
+    subprocess.run(command, check=True, timeout=60)
+    return program
+
+
 class Client:
     """The client, compiled into a directory that also holds what it sends."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._program = directory / "load"
-        command = [compiler(), "-O2", "-o", str(self._program), str(SOURCE)]
-        subprocess.run(command, check=True, timeout=60)
+        self._program = compiled("load", directory)
 
     def run(
         self, port: int, requests: Requests, connections: int, *, seconds: float = SECONDS_MAX, count: int = NO_END

@@ -15,6 +15,10 @@ from bench.measures import (
     http_replay,
     http_writes,
     length,
+    live_crowd,
+    live_fanout,
+    live_latency,
+    live_paced,
     reads,
     recovery,
     single,
@@ -43,4 +47,11 @@ SERVER: dict[str, Measure] = {
     "http_ready": http_ready.run,
 }
 """The server against other servers, a core for the server and one for the client."""
-MEASURES = ENGINE | SERVER
+LIVE: dict[str, Measure] = {
+    "live_latency": live_latency.run,
+    "live_fanout": live_fanout.run,
+    "live_paced": live_paced.run,
+    "live_crowd": live_crowd.run,
+}
+"""Live delivery against other servers, with the same cores."""
+MEASURES = ENGINE | SERVER | LIVE

@@ -6,10 +6,11 @@ import pytest
 
 from tests.core.rig import PLENTY, Rig
 from topics.core import log as log_module
+from topics.core.cut import cut
 from topics.core.facts import SeqsSkipped
 from topics.core.log import Log
 from topics.core.match import Match
-from topics.core.read import ReadPlan, cursor_at, plan_read
+from topics.core.read import ReadPlan, cursor_at, plan_read, text_at_head
 from topics.model import Page, Reason, Tombstone
 
 
@@ -343,3 +344,56 @@ def test_deleted_records_do_not_count_as_older() -> None:
     rig.delete(before_seq=4)
     assert cursor_at(rig.log(), 4000) == 0
     assert outline(rig.page(0)) == ([4, 5, 6], None, 6)
+
+
+def at_head(rig: Rig, from_seq: int, limit: int = PLENTY, byte_budget: int = PLENTY) -> bytes | None:
+    log = rig.log()
+    return text_at_head(log, log.head_seq, from_seq, limit, byte_budget)
+
+
+def test_what_is_new_needs_no_plan() -> None:
+    rig = written(8)
+    assert at_head(rig, 6) == b'{"$seq":7,"$ts":%d,"data":7},{"$seq":8,"$ts":%d,"data":8}' % (rig.now_ms, rig.now_ms)
+    assert at_head(rig, 8) is None, "nothing is"
+    assert at_head(rig, 9) is None, "a cursor from another life"
+    assert at_head(rig, 5) is None, "some of it is frozen"
+
+
+def test_what_is_over_the_limits_takes_a_plan() -> None:
+    rig = written(8)
+    text = at_head(rig, 6)
+    assert text is not None
+    assert at_head(rig, 6, limit=2) == at_head(rig, 6, byte_budget=len(text)) == text
+    assert at_head(rig, 6, limit=1) is None
+    assert at_head(rig, 6, byte_budget=len(text) - 1) is None
+
+
+def test_what_is_lost_or_deleted_takes_a_plan() -> None:
+    capped = written(0, cap_records=2)
+    capped.write_numbers(1, 2, 3)
+    assert at_head(capped, 0) is None
+    assert at_head(capped, 1) is not None
+    holed = written(7)
+    skip(holed, 2)
+    holed.write_numbers(10)
+    assert at_head(holed, 7) is None and at_head(holed, 8) is None
+    assert at_head(holed, 9) is not None
+    marked = written(6)
+    marked.write({"data": 7}, {"data": 8, "tag": "x"}, {"data": 9})
+    assert at_head(marked, 6) is not None
+    marked.delete(match="x")
+    assert at_head(marked, 6) is None
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+@pytest.mark.parametrize("byte_budget", [1, 3, 100, PLENTY])
+@pytest.mark.parametrize("from_seq", range(12))
+def test_what_needs_no_plan_is_what_the_plan_takes(limit: int, byte_budget: int, from_seq: int) -> None:
+    rig = written(7, cap_records=9)
+    rig.write_numbers(8, 9)
+    rig.write_numbers(10)
+    log = rig.log()
+    text = text_at_head(log, log.head_seq, from_seq, limit, byte_budget)
+    if text is not None:
+        plan = plan_read(log, log.head_seq, from_seq, limit, byte_budget)
+        assert (cut(plan.spans), plan.tombstone, plan.next_from_seq) == (text, None, log.head_seq)

@@ -161,3 +161,17 @@ def test_the_index_follows_the_tail() -> None:
     tail.extend(batch(3, {"data": 3, "tag": "a"}, {"data": 4, "tag": "b"}))
     assert tail.find(Match(b"a", prefix=False), 99).tolist() == [3]
     assert tail.find(every, 4).tolist() == [3]
+
+
+def test_a_stretch_of_text_is_all_of_it_or_nothing() -> None:
+    tail = Tail(5, 1000)
+    for seq, text in ((5, b"five"), (6, b"six"), (7, b"seven")):
+        assert tail.add(seq, 1000, text, 1)
+    assert tail.text_between(5, 7, 100) == b"five,six,seven"
+    assert tail.text_between(6, 7, 9) == b"six,seven"
+    assert tail.text_between(6, 7, 8) is None
+    assert tail.text_between(7, 7, 100) == b"seven"
+    for seq, last_seq in ((4, 7), (6, 8), (8, 8), (7, 6)):
+        assert tail.text_between(seq, last_seq, 100) is None
+    tail.mark(np.array([5], np.uint64))
+    assert tail.text_between(6, 7, 100) is None

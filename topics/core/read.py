@@ -66,6 +66,18 @@ def plan_read(
     return ReadPlan(page.spans, tombstone, passed if rewound else max(passed, from_seq), page.scanned)
 
 
+def text_at_head(log: Log, visible_seq: int, from_seq: int, limit: int, byte_budget: int) -> bytes | None:
+    """All records behind a cursor as text, when `plan_read` would plainly take them all; None when it takes a plan.
+
+    For who follows a log live: what is new lies in the tail, which has no holes, and nothing of it is deleted.
+    """
+    tail, first_seq = log.tail, from_seq + 1
+    if tail is None or first_seq < log.low or visible_seq - from_seq > limit:
+        return None
+    # The text of a record is longer than its payload.
+    return tail.text_between(first_seq, visible_seq, byte_budget)
+
+
 def cursor_at(log: Log, ts: int) -> int:
     """The cursor behind which the visible records stamped `ts` or later are, and whatever of them was lost.
 

@@ -158,6 +158,15 @@ class Tail:
         start = self._ends[index - 1] + 1 if index else 0
         return bytes(memoryview(self._text)[start : self._ends[index]])
 
+    def text_between(self, seq: int, last_seq: int, bytes_max: int) -> bytes | None:
+        """The text of all records from `seq` to `last_seq`; None unless they are here, none deleted, and no longer."""
+        first_seq, ends = self.first_seq, self._ends
+        if self.marks is not None or not first_seq <= seq <= last_seq <= self.last_seq:
+            return None
+        start = ends[seq - first_seq - 1] + 1 if seq > first_seq else 0
+        end = ends[last_seq - first_seq]
+        return bytes(memoryview(self._text)[start:end]) if end - start <= bytes_max else None
+
     def tag_of(self, seq: int) -> bytes:
         """The tag of one record, empty when it has none."""
         return b"" if self._tags is None else self._tags[seq - self.first_seq]

@@ -21,3 +21,8 @@ class View:
     shape: Shape = PLAIN
     strong: bool = False
     """Show only what is synced, whatever the topic's durability class lets other readers see."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether everything is shown, as it is stored."""
+        return self.match is None and not self.nodes and self.shape == PLAIN

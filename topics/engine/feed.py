@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from topics.core.cut import cut
 from topics.core.log import Log
-from topics.core.read import plan_read
+from topics.core.read import plan_read, text_at_head
 from topics.core.registry import Topic
 from topics.core.view import View
 from topics.engine.cohort import BACKLOG, ELSEWHERE, FRESH, LIVE, Cohort, Group, Place
@@ -210,6 +210,10 @@ class Feed:
 
     def _read(self, view: View, cursor: int, phase: int, ceiling: int) -> Events:
         log, topic = self.log, self.topic
+        if view.is_plain and phase != ELSEWHERE:
+            body = text_at_head(log, ceiling, cursor, view.limit, view.byte_budget)
+            if body is not None:
+                return [self._record(body, cursor, ceiling, ceiling)], ceiling
         # A cursor from another life of the topic is as good as one from the future.
         asked = log.head_seq + 1 if phase == ELSEWHERE else cursor
         nodes = view.nodes if topic.config.dedupe_node else ()
@@ -221,13 +225,15 @@ class Feed:
             cursor = min(log.earliest_seq() - 1, ceiling) if recreated else tombstone.gap_to
             reason = "from_seq_too_old" if phase == FRESH and tombstone.reason in _LOST else tombstone.reason.value
             text = wire.tombstone_text(*self._names, tombstone, reason)
-            events.append(Event(kind=Kind.TOMBSTONE, key=self.key, cursor=cursor, text=text))
+            events.append(Event(kind=Kind.TOMBSTONE, key=self.key, cursor=cursor, text=text, lost=tombstone))
         if plan.spans:
-            body = cut(plan.spans, view.shape)
-            text = wire.record_text(*self._names, body, cursor, plan.next_from_seq, ceiling)
-            events.append(Event(kind=Kind.RECORD, key=self.key, cursor=plan.next_from_seq, text=text))
-            topic.last_read_ts = self._watch.now_ms()
+            events.append(self._record(cut(plan.spans, view.shape), cursor, plan.next_from_seq, ceiling))
         return events, plan.next_from_seq
+
+    def _record(self, body: bytes, cursor: int, next_cursor: int, ceiling: int) -> Event:
+        self.topic.last_read_ts = self._watch.now_ms()
+        text = wire.record_text(*self._names, body, cursor, next_cursor, ceiling)
+        return Event(kind=Kind.RECORD, key=self.key, cursor=next_cursor, text=text, body=body)
 
     # ---- the end
 
