@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,33 @@ def test_several_topics_and_partitions(topics: Command, topic: str) -> None:
     assert f"{topic}/1  1  1" in shown and f"{topic}-b  1  2" in shown
 
 
+def test_a_wildcard_is_every_topic_that_begins_like_that(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", f"{topic}:a", "--partitions", 2)
+    topics.good("write", f"{topic}:a", "0", "--partition", 0)
+    topics.good("write", f"{topic}:a", "1", "--partition", 1)
+    topics.good("write", f"{topic}:b", "2", "3")
+    topics.good("write", f"{topic}-c", "4")
+    found = topics.good("tail", f"{topic}:*", f"{topic}:b", "-n", 1)
+    assert [(each["topic"], each.get("partition"), each["data"]) for each in found] == [
+        (f"{topic}:a", 0, 0),
+        (f"{topic}:a", 1, 1),
+        (f"{topic}:b", None, 3),
+    ]
+    shown = topics("tail", f"{topic}:b*", "-n", 1, "--no-json").out
+    assert f"{topic}:b  2  3" in shown, "who it was matters also when it is one"
+
+
+def test_a_time_to_begin_at(topics: Command, topic: str) -> None:
+    topics.good("write", topic, *range(1, 21))
+    assert data(topics, topic, "--since", "10m") == list(range(1, 21)), "all of them, and not the last ten"
+    stamp = datetime.fromtimestamp(topics.good("tail", topic, "-n", 1)[0]["$ts"] / 1000, UTC)
+    assert data(topics, topic, "--since", stamp.isoformat()) == list(range(1, 21))
+    while (moment := datetime.now(UTC)) < stamp + timedelta(milliseconds=1):
+        pass
+    assert data(topics, topic, "--since", moment.isoformat()) == []
+    assert data(topics, topic + "*", "--since", "1h")[:2] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "what"),
     [
@@ -113,6 +141,11 @@ def test_several_topics_and_partitions(topics: Command, topic: str) -> None:
         (("t", "-n", "-1"), 2, "--lines must be 0 to 100000, not -1"),
         (("t", "-n", "x"), 2, 'Invalid value for -n: unable to convert "x" into int'),
         (("t", "--after", "-1"), 2, "from_seq"),
+        (("t", "--since", "soon"), 2, "--since=soon: expected so long ago, like 30s, 10m or 2h"),
+        (("t", "--since", "10m", "--after", "1"), 2, "--after and --since both say where to begin"),
+        (("t*", "--after", "1"), 2, "--after is a seq of one topic"),
+        (("t*", "--partition", "0"), 2, "--partition is one of a topic"),
+        (("nothing-begins-like-this*",), 3, "no topic begins like nothing-begins-like-this*"),
         (("nobody-wrote-this", "-f"), 3, "does not exist"),
     ],
 )
@@ -135,6 +168,49 @@ def test_following_shows_what_comes_and_ends_with_a_signal(remote: Command, serv
         assert tail.event()["data"] == 5
         assert tail.end(signal.SIGINT) == 130
         assert tail.note() == "topics: interrupted: stopped by Ctrl-C\n"
+
+
+def test_following_a_wildcard_takes_in_what_is_made_later(remote: Command, server: Served, topic: str) -> None:
+    with following(f"{topic}:*", "--url", server.url) as tail:
+        assert tail.note() == f"no topic begins like {topic}:* yet; waiting for one\n"
+        remote.good("write", f"{topic}:a", 1)
+        event = tail.event()
+        assert (event["topic"], event["$seq"], event["data"]) == (f"{topic}:a", 1, 1)
+        remote.good("topic", "create", f"{topic}:b", "--partitions", 2)
+        remote.good("write", f"{topic}:b", 2, "--partition", 1)
+        event = tail.event()
+        assert (event["topic"], event["partition"], event["data"]) == (f"{topic}:b", 1, 2)
+        remote.good("topic", "rm", f"{topic}:a")
+        assert tail.note() == f'topic "{topic}:a" was deleted; the others go on\n'
+        remote.good("write", f"{topic}:a", 3)
+        event = tail.event()
+        assert (event["topic"], event["data"]) == (f"{topic}:a", 3), "the name is taken again"
+        assert tail.end(signal.SIGINT) == 130
+
+
+def test_following_goes_on_behind_what_was_printed(remote: Command, server: Served, topic: str) -> None:
+    remote.good("topic", "create", f"{topic}:a", "--partitions", 2)
+    for partition in (0, 1):
+        remote.good("write", f"{topic}:a", 1, 2, "--partition", partition)
+    remote.good("write", f"{topic}:b", 1, 2)
+    places = [(f"{topic}:a", 0), (f"{topic}:a", 1), (f"{topic}:b", None)]
+    with following(f"{topic}:*", f"{topic}:b", "-n", "1", "--url", server.url) as tail:
+        seen = [tail.event() for _ in range(3)]
+        assert [(each["topic"], each.get("partition"), each["data"]) for each in seen] == [
+            (*each, 2) for each in places
+        ]
+        for name, partition in places:
+            remote.good("write", name, 3, "--partition", partition or 0)
+            event = tail.event()
+            assert (event["topic"], event.get("partition"), event["data"]) == (name, partition, 3)
+
+
+def test_following_from_a_time(remote: Command, server: Served, topic: str) -> None:
+    remote.good("write", topic, *range(1, 21))
+    with following(topic, "--since", "1h", "--url", server.url) as tail:
+        assert [tail.event()["data"] for _ in range(20)] == list(range(1, 21))
+        remote.good("write", topic, 21)
+        assert tail.event()["data"] == 21
 
 
 def test_sigterm_ends_it_cleanly_too(remote: Command, server: Served, topic: str) -> None:
@@ -170,7 +246,7 @@ def test_a_topic_that_is_dropped_does_not_end_the_others(remote: Command, server
     with following(topic, f"{topic}-b", "--url", server.url) as tail:
         assert [tail.event()["data"] for _ in range(2)] == [1, 2]
         remote.good("topic", "rm", topic)
-        assert tail.note() == f'topic "{topic}" does not exist; the others go on\n'
+        assert tail.note() == f'topic "{topic}" was deleted; the others go on\n'
         remote.good("write", f"{topic}-b", 3)
         assert tail.event()["data"] == 3
         remote.good("topic", "rm", f"{topic}-b")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
+import topics
 from tests.client.rig import on_loop, soon, take
 from topics import Client, Cursor, Dropped, Gap, MemoryCursors, Reason, Record, errors, testing
 from topics.client import backoff
@@ -130,3 +132,90 @@ async def test_what_is_refused_is_raised() -> None:
     with pytest.raises(errors.ConnectionFailed):
         async with server.client(attempts_max=1) as client:
             await soon(anext(client.follow(["other"])))
+
+
+class LosesTheFirst:
+    """A way to a server on which the first event stream is lost, although the server has written its first event."""
+
+    def __init__(self, url: str) -> None:
+        self._address = urlsplit(url)
+        self.lost: list[bytes] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection(self._address.hostname, self._address.port)
+        back = asyncio.create_task(self._pass(there_reader, writer))
+        try:
+            while piece := await reader.read(65536):
+                if piece.startswith(b"GET /v0/watch/") and not self.lost:
+                    back.cancel()
+                    there_writer.write(piece)
+                    self.lost.append(await there_reader.readuntil(b"event: record"))
+                    return
+                there_writer.write(piece)
+        except ConnectionError:
+            pass
+        finally:
+            back.cancel()
+            await asyncio.gather(back, return_exceptions=True)
+            for each in (writer, there_writer):
+                each.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(65536):
+            writer.write(piece)
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "t:*"]], ids=["one", "many"])
+@on_loop
+async def test_what_was_written_and_never_came_is_told_again(names: list[str]) -> None:
+    async with served() as (server, writing):
+        await writing.topic("a").write_many([{"data": 1}, {"data": 2}])
+        way = LosesTheFirst(server.url)
+        async with await asyncio.start_server(way.serve, "127.0.0.1", 0) as listener:
+            host, port = listener.sockets[0].getsockname()
+            async with topics.connect(f"http://{host}:{port}") as client:
+                stream = client.follow(names)
+                assert list(map(data, await take(stream, 2))) == [("a", 1), ("a", 2)]
+                assert len(way.lost) == 1
+                await stream.aclose()
+
+
+@on_loop
+async def test_a_follower_says_when_its_server_is_away_and_when_it_is_back() -> None:
+    heard: list[str | None] = []
+    async with testing.server() as server:
+        await_back = asyncio.Event()
+
+        def tell(error: errors.TopicsError | None) -> None:
+            heard.append(None if error is None else error.code)
+            if error is None:
+                await_back.set()
+
+        async with topics.connect(server.url, attempts_max=1, on_outage=tell) as client:
+            await client.topic("a").write(1)
+            stream = client.topic("a").follow()
+            await take(stream, 1)
+            waiting = asyncio.create_task(anext(stream))
+            await server.stop()
+            await server.start()
+            async with server.client() as other:
+                await other.topic("a").write(2)
+            event = await soon(waiting)
+            assert isinstance(event, Record) and event.data == 2
+            await soon(await_back.wait())
+            assert heard[-1] is None and len(heard) == 2 and heard[0] is not None
+            await stream.aclose()
+
+
+@on_loop
+async def test_what_cannot_be_read_ends_the_stream() -> None:
+    async with served() as (server, client):
+        await client.topic("a").write(1)
+        stream = client.topic("a").follow()
+        await take(stream, 1)
+        engine = server._server._context.host.engine
+        (watched,) = engine.watch._feeds.values()
+        (cohort,) = watched._cohorts.values()
+        watched._fail(next(iter(cohort.members)), errors.Damaged("a block cannot be read"))
+        with pytest.raises(errors.Internal, match="a block cannot be read"):
+            await soon(anext(stream))

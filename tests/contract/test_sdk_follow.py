@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.rig import on_loop, settle, soon, take, take_kept
-from tests.contract.sdk import each_form, opened
+from tests.contract.sdk import each_form, opened, opened_in_time, written_at_two_times
 from topics import Cursor, Dropped, Gap, MemoryCursors, Reason, Record, errors
+from topics.engine import watcher
 
 
 @each_form
@@ -63,6 +64,57 @@ async def test_follow_begins_where_it_is_told(tmp_path: Path, form: str) -> None
         assert isinstance(event, Record) and event.seq == 4
         with pytest.raises(errors.InvalidRequest, match="give one of them"):
             orders.follow(from_seq=2, tail=True)
+
+
+@each_form
+@on_loop
+async def test_follow_begins_at_a_time(tmp_path: Path, form: str) -> None:
+    async with opened_in_time(form, tmp_path) as client:
+        orders = client.topic("orders")
+        _, late = await written_at_two_times(orders)
+        expected = [record.seq for record in (await orders.diff()).records if record.ts >= late]
+        stream = orders.follow(from_ts=late)
+        assert [event.seq for event in await take(stream, len(expected)) if isinstance(event, Record)] == expected
+        await orders.write("later")
+        (event,) = await take(stream, 1)
+        assert isinstance(event, Record) and event.seq == expected[-1] + 1
+        newest = orders.follow(from_ts=late + 1_000_000)
+        parked = asyncio.create_task(anext(newest))
+        while not parked.done():
+            await orders.write("news")
+            await settle()
+        news = await parked
+        assert isinstance(news, Record) and news.data == "news", "behind all that was there"
+        with pytest.raises(errors.InvalidRequest, match="tail and from_ts each say where to begin"):
+            orders.follow(from_ts=late, tail=True)
+        with pytest.raises(errors.InvalidRequest, match="from_seq and from_ts each say where to begin"):
+            orders.follow(1, from_ts=late)
+        with pytest.raises(errors.TopicNotFound):
+            await soon(anext(client.topic("missing").follow(from_ts=late)))
+
+
+@each_form
+@on_loop
+async def test_a_time_that_is_gone_is_told_as_a_gap(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        recent = client.topic("recent")
+        await recent.create(cap_records=2)
+        await recent.write_many([{"data": n} for n in range(1, 6)])
+        gap, *records = await take(recent.follow(from_ts=0), 3)
+        assert gap == Gap(1, 3, Reason.CAP)
+        assert [record.seq for record in records if isinstance(record, Record)] == [4, 5]
+
+
+@each_form
+@on_loop
+async def test_who_was_further_does_not_go_back_to_a_time(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n} for n in range(1, 4)])
+        cursors = MemoryCursors()
+        await take_kept(orders.follow(from_ts=0, cursors=cursors, commit_ms=0), 2)
+        (event,) = await take(orders.follow(from_ts=0, cursors=cursors), 1)
+        assert isinstance(event, Record) and event.seq == 3
 
 
 @each_form
@@ -293,3 +345,110 @@ async def test_a_follower_that_was_cancelled_leaves_nothing_behind(tmp_path: Pat
         with pytest.raises(asyncio.CancelledError):
             await parked
         assert (await orders.write(1)).first_seq == 1
+
+
+@each_form
+@on_loop
+async def test_a_stream_ends_when_all_its_topics_have(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        for name in ("a", "b"):
+            await client.topic(name).write(name)
+        stream = client.follow(["a", "b"])
+        await take(stream, 2)
+        for name in ("a", "b"):
+            await client.topic(name).drop()
+            assert await take(stream, 1) == [(name, Dropped(topic=name, deleted=True))]
+        with pytest.raises(StopAsyncIteration):
+            await soon(anext(stream))
+
+
+@each_form
+@on_loop
+async def test_a_wildcard_goes_on_where_it_was_in_every_partition(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        events = client.topic("w:events")
+        await events.create(partitions=2)
+        for partition in (0, 1):
+            await events.write_many([{"data": f"old {partition}"}] * 2, partition=partition)
+        cursors = MemoryCursors()
+        await take_kept(client.follow(["w:*"], cursors=cursors, commit_ms=0), 4)
+        assert {name: cursor.seq for name, cursor in cursors.cursors.items()} == {"w:events": 2, "w:events/1": 2}
+        for partition in (0, 1):
+            await events.write(f"new {partition}", partition=partition)
+        stream = client.follow(["w:*"], cursors=cursors, commit_ms=0)
+        seen = [event for _, event in await take(stream, 2)]
+        assert sorted(event.data for event in seen if isinstance(event, Record)) == ["new 0", "new 1"]
+        await events.drop()
+        assert await take(stream, 1) == [("w:events", Dropped(topic="w:events", deleted=True))]
+        more = asyncio.ensure_future(anext(stream))
+        while cursors.cursors:
+            await asyncio.sleep(0)
+        more.cancel()
+        await asyncio.gather(more, return_exceptions=True)
+
+
+@each_form
+@on_loop
+async def test_a_wildcard_that_matches_too_many_says_so(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "MATCHED_TOPICS_MAX", 2)
+    async with opened(form, tmp_path) as client:
+        for name in ("t:1", "t:2"):
+            await client.topic(name).write(name)
+        stream = client.follow(["t:*"])
+        await take(stream, 2)
+        await client.topic("t:3").write("one too many")
+        with pytest.raises(errors.Throttled, match="one watcher follows at most 2 logs"):
+            await soon(anext(stream))
+        with pytest.raises(errors.Throttled, match="one watcher follows at most 2 logs"):
+            await soon(anext(client.follow(["t:*"])))
+
+
+@each_form
+@on_loop
+async def test_one_topic_has_a_name(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        with pytest.raises(errors.InvalidRequest, match=r"client\.follow takes the beginning of names"):
+            client.topic("t42:*").follow()
+
+
+@each_form
+@on_loop
+async def test_pages_tell_the_partition_and_keep_the_place(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        events = client.topic("p:events")
+        await events.create(partitions=2)
+        for partition in (0, 1):
+            await events.write_many([{"data": f"old {partition}"}] * 2, partition=partition)
+        cursors = MemoryCursors()
+        pages = await take_kept(client.pages(["p:*"], cursors=cursors, commit_ms=0), 2)
+        assert sorted((page.topic, page.partition, [record.data for record in page.records]) for page in pages) == [
+            ("p:events", 0, ["old 0", "old 0"]),
+            ("p:events", 1, ["old 1", "old 1"]),
+        ]
+        assert {name: cursor.seq for name, cursor in cursors.cursors.items()} == {"p:events": 2, "p:events/1": 2}
+        stream = client.pages(["p:*"], cursors=cursors, commit_ms=0)
+        await events.write("new", partition=1)
+        (page,) = await take(stream, 1)
+        assert (page.partition, [record.data for record in page.records]) == (1, ["new"])
+        await events.drop()
+        assert await take(stream, 1) == [Dropped(topic="p:events", deleted=True)]
+        parked = asyncio.create_task(anext(stream))
+        await settle()
+        assert not cursors.cursors
+        parked.cancel()
+
+
+@each_form
+@on_loop
+async def test_a_partition_is_named_behind_a_slash(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        events = client.topic("events")
+        await events.create(partitions=2)
+        await events.write_many([{"data": 1}, {"data": 2}], partition=1)
+        ((name, event),) = await take(client.follow({"events/1": 1}), 1)
+        assert (name, event.data) == ("events", 2)
+        for wrong in ("events/one", "events/", "events/2"):
+            with pytest.raises(errors.InvalidRequest):
+                await soon(anext(client.follow([wrong])))

@@ -1,4 +1,4 @@
-"""A stream's slot comes back whichever way its connection ends, for event streams and WebSockets alike."""
+"""A stream's slot comes back whichever way its connection ends: event streams, WebSockets, streams of jobs alike."""
 
 from __future__ import annotations
 
@@ -27,7 +27,17 @@ async def web_socket(rig: Rig) -> bytes:
     return HANDSHAKE.replace(b"Host", KEY.encode() + b"Host")
 
 
-KINDS: dict[str, Callable[[Rig], Awaitable[bytes]]] = {"SSE": event_stream, "WebSocket": web_socket}
+async def job_stream(rig: Rig) -> bytes:
+    rig.api.key = "all"
+    await rig.api.put("/v0/topics/jobs", {"type": "queue"})
+    return f"GET /v0/topics/jobs/work?node=w&max=1000 HTTP/1.1\r\nHost: x\r\n{KEY}\r\n".encode()
+
+
+KINDS: dict[str, Callable[[Rig], Awaitable[bytes]]] = {
+    "SSE": event_stream,
+    "WebSocket": web_socket,
+    "jobs": job_stream,
+}
 
 
 class Open:
@@ -119,9 +129,38 @@ def test_a_slot_comes_back(tmp_path: Path, kind: str, way: Callable[[Open], Awai
 def test_a_refused_or_asked_about_stream_takes_no_slot(tmp_path: Path, kind: str) -> None:
     async def scenario(rig: Rig) -> None:
         request = await KINDS[kind](rig)
-        for change in ((b"GET", b"HEAD"), (b"/v0/w", b"/v0/x"), (b"Bearer all", b"Bearer none"), (b"GET", b"PUT")):
+        for change in ((b"GET", b"HEAD"), (b"/v0/", b"/v0/x"), (b"Bearer all", b"Bearer none"), (b"GET", b"PUT")):
             _, stream = await open_stream(rig, request.replace(*change))
             assert rig.stream_count == 0, change
             stream.writer.transport.abort()
 
     run(tmp_path, scenario, api_keys="all")
+
+
+@pytest.mark.parametrize("cap", ["max_sse_connections", "max_sse_connections_per_key"])
+def test_at_the_cap_a_session_is_taken_over_from_its_own_half_open_stream(tmp_path: Path, cap: str) -> None:
+    async def scenario(rig: Rig) -> None:
+        request = await event_stream(rig)
+        status, half_open = await open_stream(rig, request)
+        assert status == 200
+        refused, stranger = await open_stream(rig, await event_stream(rig))
+        assert refused == 429
+        # Neither who asks about it nor who may not read it takes anything from the one who does.
+        for change in ((b"GET", b"HEAD"), (b"Host: x", b"Host: x\r\nAccept: text/html")):
+            refused, other = await open_stream(rig, request.replace(*change))
+            assert refused in (200, 406)
+            other.writer.close()
+        assert rig.stream_count == 1
+        await rig.api.write("jobs", "still there")
+        await soon(half_open.reader.readuntil(b"still there"))
+        status, again = await open_stream(rig, request)
+        assert status == 200 and rig.stream_count == 1
+        await soon(half_open.reader.readuntil(b"another stream has been opened"))
+        await rig.api.write("jobs", "go on")
+        await soon(again.reader.readuntil(b"go on"))
+        again.writer.close()
+        await rig.until(lambda: rig.stream_count == 0)
+        for each in (half_open, stranger):
+            each.writer.transport.abort()
+
+    run(tmp_path, scenario, api_keys="all", **{cap: 1})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import environ
@@ -43,20 +46,47 @@ class Served:
         self.said: list[dict[str, Any]] = []
         """Its log so far."""
         self.url = ""
+        self._unread = b""
+        """Of its log: the beginning of the next line, and what came with it."""
 
-    def wait_for(self, event: str) -> dict[str, Any]:
-        """Its next log line of this event."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
+    def wait_for(self, event: str, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
+        """Its next log line of this event. When none comes, whatever it did instead, the error says what did."""
+        deadline = time.monotonic() + timeout_s
+        while (line := self._next_line(deadline)) is not None:
             if not line.startswith("{"):
-                raise AssertionError(line + self.process.stderr.read())
+                raise AssertionError(f"it said what is no log line:\n{line}{self._last_words()}")
             said = json.loads(line)
             self.said.append(said)
             if said["event"] == "listening":
                 self.url = said["url"]
             if said["event"] == event:
                 return said
-        raise AssertionError(f"it ended with {self.process.wait(TIMEOUT_S)} before it said {event}: {self.said}")
+        in_time = time.monotonic() < deadline
+        how = f"ended with {self.process.wait(TIMEOUT_S)}" if in_time else f"took longer than {timeout_s} s"
+        raise AssertionError(f"it {how} before it said {event}: {self.said}\n{self._last_words()}")
+
+    def _next_line(self, deadline: float) -> str | None:
+        """Of its log, or None at its end or when the time is over."""
+        assert self.process.stderr is not None
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([self.process.stderr], [], [], max(0, deadline - time.monotonic()))
+            piece = os.read(self.process.stderr.fileno(), 65536) if ready else b""
+            if not piece:
+                return None
+            self._unread += piece
+        line, end, self._unread = self._unread.partition(b"\n")
+        return (line + end).decode()
+
+    def _last_words(self) -> str:
+        """What it has still to say, and its end."""
+        self.process.kill()
+        return self._rest()
+
+    def _rest(self) -> str:
+        out, errors = self.process.communicate(timeout=TIMEOUT_S)
+        assert out == ""
+        rest, self._unread = self._unread.decode() + (errors or ""), b""
+        return rest
 
     def connect(self) -> Caller:
         return Caller(self.url)
@@ -73,9 +103,7 @@ class Served:
 
     def ended(self) -> int:
         """Its exit code; what it said until then is in `said`."""
-        out, errors = self.process.communicate(timeout=TIMEOUT_S)
-        assert out == ""
-        self.said += [json.loads(line) for line in (errors or "").splitlines() if line.startswith("{")]
+        self.said += [json.loads(line) for line in self._rest().splitlines() if line.startswith("{")]
         return self.process.returncode
 
 

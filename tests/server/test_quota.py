@@ -222,3 +222,25 @@ def test_several_requests_take_as_many_slots_or_none() -> None:
     quota.enter(ANN, 2)()
     other()
     assert quota._inflight == {}
+
+
+def test_streams_that_take_over_from_each_other_share_a_slot() -> None:
+    quota = Quota(0, streams_max=2, streams_per_key_max=1)
+    first = quota.open_stream(ANN, "wid_1")
+    second, third = quota.open_stream(ANN, "wid_1"), quota.open_stream(ANN, "wid_1")
+    assert quota.stream_count == 1
+    assert stream_refusal(quota) == "max_sse_connections_per_key"
+    for _ in range(2):
+        first()
+        second()
+    assert quota.stream_count == 1, "the third has it still"
+    other = quota.open_stream(BOB, "wid_1")
+    assert quota.stream_count == 2, "a name is the key's own"
+    third()
+    assert quota.stream_count == 1
+    with pytest.raises(Throttled):
+        quota.open_stream(BOB, "wid_2")
+    other()
+    assert (quota._streams, dict(quota._shared)) == ({}, {})
+    quota.open_stream(ANN, "wid_1")()
+    assert quota.stream_count == 0

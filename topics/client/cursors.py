@@ -46,5 +46,11 @@ class MemoryCursors:
 
 
 def cursor_name(topic: str, partition: int) -> str:
-    """What a store calls the cursor of a partition."""
+    """What a store calls the cursor of a partition. No topic's name has a slash."""
     return f"{topic}/{partition}" if partition else topic
+
+
+def parse_cursor_name(name: str) -> tuple[str, int]:
+    """The topic and the partition that a cursor is of. What names no partition behind its slash is no name at all."""
+    topic, _, partition = name.partition("/")
+    return (topic, int(partition)) if partition.isdecimal() else (name, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from topics.client.cursors import Cursor, CursorStore
+from topics.client.cursors import Cursor, CursorStore, parse_cursor_name
 from topics.limits import SECOND_MS
 
 
@@ -37,9 +37,12 @@ class Keeper:
         elif self._timer is None:
             self._timer = asyncio.create_task(self._save_later())
 
-    async def forget(self, name: str) -> None:
-        """The topic is gone, and its cursor with it."""
-        if self._cursors.pop(name, None) is not None:
+    async def forget(self, topic: str) -> None:
+        """The topic is gone, and the cursors of its partitions with it."""
+        gone = [name for name in self._cursors if parse_cursor_name(name)[0] == topic]
+        for name in gone:
+            del self._cursors[name]
+        if gone:
             self._dirty = True
             await self._save()
 

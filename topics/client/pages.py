@@ -1,60 +1,40 @@
-"""Pages behind a cursor, one after the other: reads that wait, each beginning where the one before ended.
+"""Pages out of JSON: of the answer to a read, and of the events of a stream.
 
-The state is a cursor and the epoch it belongs to. Seqs start again when a topic is dropped and made anew, so a cursor
-means something only within one epoch. When a page comes from another one, whether the cursor would still fit or not,
-a page says so and reading starts over.
+A stream's events say less than a page does: not the epoch, and of what was lost before it began not why. Whoever reads
+the stream knows these, or finds out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
-from topics.client.transport import Place, ReadRequest, Transport
-from topics.limits import WAIT_MS_MAX
 from topics.model import Page, Reason, Tombstone, parse_records
 
-Read = Callable[[str, ReadRequest], Awaitable[Page]]
+
+class Frame(msgspec.Struct):
+    """One event of one log; each kind of event has some of the fields."""
+
+    topic: str = ""
+    partition: int = 0
+    records: msgspec.Raw = msgspec.Raw(b"[]")
+    to_seq: int = 0
+    head_seq: int = 0
+    earliest_seq: int = 0
+    gap_from: int = 0
+    gap_to: int = 0
+    reason: str = ""
+    code: int = 0
+    error: str = ""
+    retry_after_ms: int | None = None
 
 
-async def located(transport: Transport, place: Place) -> Place:
-    """A place with `tail` as one with the cursor it stands for now; any other as it is."""
-    if not place.tail:
-        return place
-    state = await transport.state(place.topic, partition=place.request.partition, touch=True)
-    return replace(place, request=replace(place.request, from_seq=state.head_seq), epoch=state.epoch, tail=False)
+_frames = msgspec.json.Decoder(Frame)
 
 
-class Pages:
-    """Pages that tell something, without end."""
-
-    def __init__(self, read: Read, place: Place) -> None:
-        self._read = read
-        self._place = place
-        self._cursor = place.request.from_seq
-        self._epoch = place.epoch
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Page:
-        while True:
-            cursor, epoch = self._cursor, self._epoch
-            request = replace(self._place.request, from_seq=cursor, wait_ms=WAIT_MS_MAX)
-            page = await self._read(self._place.topic, request)
-            self._cursor, self._epoch = page.next_from_seq, page.epoch
-            if epoch and page.epoch and epoch != page.epoch:
-                self._cursor = 0
-                return _recreated(page)
-            # One that tells nothing has waited as long as a read may.
-            if page.count or page.tombstone is not None or page.next_from_seq != cursor:
-                return page
-
-    async def aclose(self) -> None:
-        """There is nothing to end between two reads."""
+def parse_frame(text: bytes) -> Frame:
+    return _frames.decode(text)
 
 
 def parsed_page(records: msgspec.Raw, topic: str, **fields: Any) -> Page:
@@ -66,16 +46,29 @@ def parsed_page(records: msgspec.Raw, topic: str, **fields: Any) -> Page:
     return page
 
 
-def _recreated(page: Page) -> Page:
-    """The news that another topic has the name now."""
+def page_of_records(frame: Frame, epoch: int) -> Page:
+    return parsed_page(
+        frame.records,
+        frame.topic,
+        partition=frame.partition,
+        next_from_seq=frame.to_seq,
+        head_seq=frame.head_seq,
+        earliest_seq=frame.earliest_seq,
+        epoch=epoch,
+    )
+
+
+def page_of_loss(frame: Frame, epoch: int, reason: Reason) -> Page:
+    """The news that records are lost; or that another topic has the name now, which is read from its beginning."""
+    gap_from, gap_to = frame.gap_from, frame.gap_to
     return Page(
-        topic=page.topic,
-        partition=page.partition,
+        topic=frame.topic,
+        partition=frame.partition,
         body=b"",
         count=0,
-        next_from_seq=0,
-        head_seq=page.head_seq,
-        earliest_seq=page.earliest_seq,
-        tombstone=Tombstone(1, page.head_seq, Reason.RECREATED, 0, page.earliest_seq, page.head_seq),
-        epoch=page.epoch,
+        next_from_seq=0 if reason is Reason.RECREATED else gap_to,
+        head_seq=frame.head_seq,
+        earliest_seq=frame.earliest_seq,
+        tombstone=Tombstone(gap_from, gap_to, reason, gap_to - gap_from + 1, frame.earliest_seq, frame.head_seq),
+        epoch=epoch,
     )

@@ -7,6 +7,8 @@ from enum import Enum
 
 import msgspec
 
+from topics.model import Tombstone
+
 
 class Kind(Enum):
     RECORD = "record"
@@ -29,6 +31,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the subscription stands once this is delivered."""
     text: bytes
     """The JSON object without its opening brace: `"topic":"jobs","records":[…],"from_seq":…}`."""
+    body: bytes = b""
+    """The records alone, joined by commas."""
+    lost: Tombstone | None = None
+    """What a tombstone tells; the text may have another reason, which is that it was before the watcher came."""
 
 
 Form = Callable[[Event], bytes]

@@ -60,7 +60,8 @@ class Dispatcher:
                     self._handle_charged(route, request, reply, self._quota.enter(principal))
                     return
         if route.streams:
-            self._handle_stream(route, request, reply, self._quota.open_stream(request.principal))
+            name = "" if route.takeover_param is None else request.params[route.takeover_param]
+            self._handle_stream(route, request, reply, self._quota.open_stream(request.principal, name))
         else:
             self._handle(route, request, reply)
 

@@ -82,6 +82,12 @@ class Exchange:
             self.answer = self._render(response, head, request.request_id)
         connection.answered(self)
 
+    def abandon(self) -> None:
+        """The client may not be there for its answer."""
+        request = self.request
+        if self.answer is None and request is not None and request.on_gone is not None:
+            request.on_gone()
+
     @classmethod
     def known(cls, connection: Answered, answer: bytes) -> Exchange:
         """An answer without a request: an interim one, or a refusal."""

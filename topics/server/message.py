@@ -29,6 +29,8 @@ class Request:
     principal: Principal = EVERYBODY
     params: Mapping[str, str] = field(default_factory=dict)
     """What the route's path captured: `{"topic": …}`."""
+    on_gone: Callable[[], None] | None = field(default=None, repr=False)
+    """Set by a handler that waits: called when the client hangs up, or ends its side, before it is answered."""
 
 
 @dataclass(slots=True)

@@ -3,12 +3,16 @@
 A request takes a slot and gives it back when its answer is given; a stream keeps its own until it is closed, and none
 of those for requests. A slot that is lost, because a handler failed or the client went away and nobody will ever
 answer, is given back when the last reference to it goes.
+
+Streams that take over from each other share one slot: whoever comes back to a watch session whose last connection is
+half-open must not be refused because of that very connection. At most one of them is open at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
+from weakref import WeakValueDictionary
 
 from topics.errors import Throttled
 from topics.server.principal import Principal
@@ -21,7 +25,7 @@ NOBODY: Final = "-"
 
 
 class Slot:
-    __slots__ = ("_count", "_counts", "_key_id")
+    __slots__ = ("__weakref__", "_count", "_counts", "_key_id")
 
     def __init__(self, counts: dict[str, int], key_id: str, count: int = 1) -> None:
         self._counts = counts
@@ -43,6 +47,18 @@ class Slot:
         self()
 
 
+class Share:
+    """A part of a slot, which is given back with the last part."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot: Slot | None = slot
+
+    def __call__(self) -> None:
+        self._slot = None
+
+
 def _nothing() -> None:
     """The slot of somebody who has no quota."""
 
@@ -55,6 +71,8 @@ class Quota:
         self._streams_max = streams_max
         self._streams_per_key_max = streams_per_key_max
         self._streams: dict[str, int] = {}
+        self._shared: WeakValueDictionary[tuple[str, str], Slot] = WeakValueDictionary()
+        """By key and name: the slots of streams that take over from each other."""
 
     @property
     def stream_count(self) -> int:
@@ -77,9 +95,20 @@ class Quota:
             )
         return Slot(self._inflight, key_id, count)
 
-    def open_stream(self, principal: Principal) -> Release:
-        """A slot for one stream; `Throttled` when there is none left, for this key or for anybody."""
-        key_id = principal.key_id
+    def open_stream(self, principal: Principal, name: str = "") -> Release:
+        """A slot for one stream; `Throttled` when there is none left, for this key or for anybody.
+
+        Streams of a key with the same name, unless that is empty, share one.
+        """
+        place = (principal.key_id, name)
+        slot = self._shared.get(place) if name else None
+        if slot is None:
+            slot = self._stream_slot(principal.key_id)
+            if name:
+                self._shared[place] = slot
+        return Share(slot)
+
+    def _stream_slot(self, key_id: str) -> Slot:
         most = self._streams_max
         if most and self.stream_count >= most:
             raise Throttled(

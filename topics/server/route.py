@@ -46,5 +46,7 @@ class Route:
     """Whether it takes a key although the route itself needs no scope: each command on it needs one of its own."""
     streams: bool = False
     """Whether its answer is a stream, which counts against the caps on those and not against requests in flight."""
+    takeover_param: str | None = None
+    """The captured part that says which streams take over from each other, and so count as one."""
     query_token: bool = False
     """Whether a stream token, or for development a key, may come as `?token=`."""

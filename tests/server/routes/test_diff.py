@@ -1,16 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+import struct
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
 
 import pytest
 
 from tests.client.rig import on_loop, soon
 from tests.server.api import Api, serving
+from tests.server.wsrig import Rig, run
 
 WAIT_MS = 30_000
 """Longer than the guard of a test: a wait that nobody ends fails."""
+PIPELINED = 3
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @on_loop
@@ -278,3 +285,49 @@ async def test_a_record_that_comes_before_the_wait_has_begun_ends_it(tmp_path: P
         assert b'"data":"news"' in answers and answers.count(b"HTTP/1.1 200 OK") == 2
         writer.close()
         await writer.wait_closed()
+
+
+# ---- waiting for nobody
+
+
+async def closes(connection: Connection) -> None:
+    connection[1].close()
+
+
+async def resets(connection: Connection) -> None:
+    connected = connection[1].get_extra_info("socket")
+    connected.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+    connection[1].transport.abort()
+
+
+async def sends_no_more(connection: Connection) -> None:
+    """It is still there, and nobody could know: it gets what there is."""
+    connection[1].write_eof()
+    answers = await soon(connection[0].read())
+    assert answers.count(b"HTTP/1.1 200 OK") == answers.count(b'"records":[]') == PIPELINED
+
+
+@pytest.mark.parametrize("way", [closes, resets, sends_no_more], ids=lambda way: way.__name__)
+def test_a_wait_ends_with_its_client(tmp_path: Path, way: Callable[[Connection], Awaitable[None]]) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.api.key = "all"
+        await rig.api.put("/v0/topics/t")
+        context = rig.server._context
+        poll = b'{"wait_ms":%d}' % WAIT_MS
+        head = b"POST /v0/topics/t/diff HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer all\r\nContent-Length: %d\r\n"
+        request = head % len(poll) + b"Content-Type: application/json\r\n\r\n" + poll
+        connections = []
+        for _ in range(10):
+            connections.append(await asyncio.open_connection(rig.api.address.hostname, rig.api.address.port))
+            connections[-1][1].write(request * PIPELINED)
+        wait_count = 10 * PIPELINED
+        await soon(rig.until(lambda: len(context.tasks) == wait_count))
+        assert sum(context.quota._inflight.values()) == wait_count
+        await asyncio.gather(*map(way, connections))
+        await soon(rig.until(lambda: not context.tasks))
+        assert (rig.watched_count, context.quota._inflight) == (0, {})
+        for _, writer in connections:
+            writer.close()
+        await soon(rig.until(lambda: not len(rig.server._connections)))
+
+    run(tmp_path, scenario, api_keys="all")

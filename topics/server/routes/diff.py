@@ -1,12 +1,14 @@
 """Reading records behind a cursor, with a long-poll that cannot miss a wake-up.
 
 The records of the answer are the stored bytes as they are. A long-poll waits for anything behind the place where its
-empty page ended, so what came between the read and the wait ends the wait at once.
+empty page ended, so what came between the read and the wait ends the wait at once. It ends with the client's
+sending as well: somebody who only reads on cannot be told from somebody who is gone, and gets what there is.
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import msgspec
 
@@ -37,11 +39,20 @@ def diff(context: Context, request: Request, reply: Reply) -> None:
     if not wanted.wait_ms or not _is_idle(page):
         reply(_answer(context, host, request, page, page.scanned))
         return
-    later(context, request, reply, _wait(context, host, request, wanted, page))
+    gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    request.on_gone = partial(_end, gone)
+    later(context, request, reply, _wait(context, host, request, wanted, page, gone))
 
 
-async def _wait(context: Context, host: Host, request: Request, wanted: DiffRequest, page: Page) -> Response:
-    """Read until there is something to tell, the time is over, or the server wants to stop."""
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+async def _wait(
+    context: Context, host: Host, request: Request, wanted: DiffRequest, page: Page, gone: asyncio.Future[None]
+) -> Response:
+    """Read until there is something to tell, the time is over, or the client or the server wants to stop."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wanted.wait_ms / SECOND_MS
     machine = host.engine.machine
@@ -49,7 +60,7 @@ async def _wait(context: Context, host: Host, request: Request, wanted: DiffRequ
     waiting = True
     while waiting and _is_idle(page):
         log = machine.log(machine.topic(page.topic), wanted.partition)
-        waiting = await host.wait_visible(log, page.next_from_seq, deadline - loop.time())
+        waiting = await host.wait_visible(log, page.next_from_seq, deadline - loop.time(), gone)
         page = _read(host.engine, page.topic, wanted, page.next_from_seq)
         scanned += page.scanned
     return _answer(context, host, request, page, scanned)

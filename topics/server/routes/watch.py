@@ -202,6 +202,7 @@ ROUTES = (
             },
         ),
         streams=True,
+        takeover_param="wid",
         query_token=True,
     ),
 )
