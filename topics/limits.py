@@ -156,6 +156,8 @@ IDEMPOTENCY_WINDOW_MS_DEFAULT: Final = 120 * SECOND_MS
 CLAIM_MAX_DEFAULT: Final = 1000
 CLAIM_MAX_MAX: Final = 100_000
 """Jobs in one claim, ack, nack or extend."""
+CLAIM_BYTES_MAX: Final = 8 * MIB
+"""Text of the jobs that are handed out together; a single larger one is handed out alone."""
 CLAIMERS_MAX: Final = 65_536
 """Workers that wait for jobs at one time."""
 NACK_DELAY_MS_MAX: Final = 1 * DAY_MS
@@ -171,6 +173,12 @@ RESULT_PARTS_MAX: Final = 64
 """Topics that the results of completed jobs may go to in one commit."""
 REDRIVE_SCANNED_MAX: Final = 4096
 """Dead letters that one step of a redrive looks at."""
+REDRIVE_STEP: Final = 256
+"""Dead letters that move in one commit, unless a redrive is slower than that."""
+REDRIVE_RATE_MAX: Final = 1_000_000
+"""The highest rate that a redrive may be held to, in dead letters a second."""
+REDRIVE_CALL_MS_MAX: Final = 10 * SECOND_MS
+"""How long one request to redrive works; the next one goes on."""
 
 # Deduplication
 
@@ -227,3 +235,4 @@ assert DEDUPE_KEYS_MAX <= DEDUPE_RUNS_MAX
 assert DEDUPE_EXPIRED_PER_WRITE_MAX >= 2, "fewer would let dead entries pile up"
 assert CLAIM_MAX_DEFAULT <= CLAIM_MAX_MAX
 assert CLAIM_WAIT_MS_MAX <= WAIT_MS_MAX
+assert REDRIVE_STEP <= REDRIVE_SCANNED_MAX

@@ -271,7 +271,7 @@ class AckedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to an ack: `skipped` were not this worker's to complete."""
 
     topic: str
-    partition: int
+    partition: int = 0
     acked: int
     skipped: list[int]
     ready: int
@@ -282,7 +282,7 @@ class NackedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to giving jobs back."""
 
     topic: str
-    partition: int
+    partition: int = 0
     nacked: int
     skipped: list[int]
     ready: int
@@ -293,7 +293,7 @@ class ExtendedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to extending leases: the new deadline of each that was."""
 
     topic: str
-    partition: int
+    partition: int = 0
     extended: int
     skipped: list[int]
     deadlines: dict[int, int]
@@ -303,7 +303,7 @@ class CompletedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to completing jobs with results: where the results went."""
 
     topic: str
-    partition: int
+    partition: int = 0
     acked: int
     ready: int
     in_flight: int
@@ -314,7 +314,7 @@ class Redriven(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to one step of a redrive; the next one goes on behind `next_from_seq` until `done`."""
 
     topic: str
-    partition: int
+    partition: int = 0
     moved: int
     """Dead letters that went back, or would have in a dry run."""
     skipped: int

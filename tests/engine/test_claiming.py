@@ -353,3 +353,64 @@ def test_streams_that_come_and_go_leave_nothing_behind(rig: QueueRig) -> None:
     assert queue is not None
     assert rig.counts() == (3, 0, 0, 0)
     assert queue.leases.holders.lighter == set() and len(queue.leases.holders) == 0
+
+
+def test_a_stream_that_is_paused_gets_nothing_until_it_goes_on(rig: QueueRig) -> None:
+    worker = Worker(rig, "a", 2)
+    worker.stream.pause()
+    rig.write("q", 1, 2, 3)
+    assert worker.got == [] and rig.counts() == (3, 0, 0, 0)
+    worker.stream.resume()
+    rig.work()
+    assert worker.got == [1, 2]
+    worker.stream.pause()
+    rig.ack("a", 1)
+    rig.work()
+    assert worker.got == [1, 2], "room alone does not bring it back in line"
+    worker.stream.resume()
+    rig.work()
+    assert worker.got == [1, 2, 3]
+    worker.stream.close()
+    worker.stream.resume()
+    rig.work()
+    assert worker.got == [1, 2, 3] and rig.counts() == (2, 0, 0, 0)
+
+
+def test_a_cancelled_claim_says_whether_it_was_still_in_line(rig: QueueRig) -> None:
+    waiting = rig.ask("a", wait_ms=1000)
+    assert rig.engine.claiming.waiting_count() == 1
+    assert rig.engine.claiming.cancel("q", 0, waiting)
+    assert rig.engine.claiming.waiting_count() == 0
+    rig.configure("q", merge=True, leases_durable=True)
+    rig.write("q", 1)
+    served = rig.ask("a", wait_ms=1000)
+    assert not served.done and not rig.engine.claiming.cancel("q", 0, served)
+    rig.work()
+    assert rig.counts() == (1, 0, 0, 0), "given back when the lease was on disk"
+
+
+def test_streams_are_counted_and_are_no_claims(rig: QueueRig) -> None:
+    worker = Worker(rig, "a", 1)
+    claiming = rig.engine.claiming
+    assert (claiming.stream_count(), claiming.waiting_count()) == (1, 0)
+    worker.stream.close()
+    assert claiming.stream_count() == 0
+
+
+def test_a_stream_that_has_enough_is_not_leased_the_rest(rig: QueueRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topics.core.claim.CLAIM_BYTES_MAX", 1)
+    rig.write("q", 1, 2, 3)
+    worker = Worker(rig, "a", 3)
+    deliver = worker.stream.deliver
+
+    def fill(jobs: ClaimedJobs) -> None:
+        deliver(jobs)
+        worker.stream.pause()
+
+    worker.stream.deliver = fill
+    rig.work()
+    assert worker.got == [1] and rig.counts() == (2, 1, 0, 0)
+    worker.stream.deliver = deliver
+    worker.stream.resume()
+    rig.work()
+    assert worker.got == [1, 2, 3] and rig.counts() == (0, 3, 0, 0)

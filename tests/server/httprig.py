@@ -17,6 +17,7 @@ import uvloop
 
 from topics.errors import TopicsError
 from topics.server.connections import Connections
+from topics.server.heading import Heading
 from topics.server.http import HttpProtocol
 from topics.server.httpoptions import HttpOptions
 from topics.server.message import Reply, Request, Response
@@ -117,7 +118,7 @@ class CountingProtocol(StreamedProtocol):
 class Rig:
     def __init__(self, options: HttpOptions) -> None:
         self.clock = SimClock()
-        self.connections = Connections(self.clock, options.idle_timeout_s)
+        self.connections = Connections(self.clock, Heading(self.clock.now_ms()), options.idle_timeout_s)
         self.options = options
         self.requests: list[Request] = []
         self.refusals: list[Request] = []

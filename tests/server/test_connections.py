@@ -13,6 +13,7 @@ import pytest
 from tests.server.httprig import Rig, echo, get, post, run, serving
 from topics.limits import KIB
 from topics.server.connections import NEVER_NS, SECOND_NS, Connections
+from topics.server.heading import Heading
 from topics.server.openfiles import raise_file_limit
 from topics.testing.clock import SimClock
 
@@ -36,7 +37,7 @@ class Held:
 
 def test_a_look_finds_those_whose_deadline_has_passed() -> None:
     clock = SimClock()
-    connections = Connections(clock, 10)
+    connections = Connections(clock, Heading(clock.now_ms()), 10)
     early, late, never = Held(SECOND_NS), Held(3 * SECOND_NS), Held()
     names = [connections.add(each) for each in (early, late, never)]
     assert len(set(names)) == 3
@@ -49,10 +50,20 @@ def test_a_look_finds_those_whose_deadline_has_passed() -> None:
     assert connections.idle_deadline_ns == 11 * SECOND_NS
 
 
+def test_a_look_sets_the_date_of_answers() -> None:
+    clock = SimClock(1_000)
+    heading = Heading(0)
+    connections = Connections(clock, heading, 10)
+    assert heading.date_line == b"Date: Thu, 01 Jan 1970 00:00:01 GMT\r\n"
+    clock.advance(2_000)
+    connections.tick()
+    assert heading.date_line == b"Date: Thu, 01 Jan 1970 00:00:03 GMT\r\n"
+
+
 def test_the_timer_looks_by_itself_until_it_is_stopped() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        connections = Connections(SimClock(), 10)
+        connections = Connections(SimClock(), Heading(0), 10)
         held = Held(0)
         connections.add(held)
         expired = loop.create_future()
@@ -67,7 +78,7 @@ def test_the_timer_looks_by_itself_until_it_is_stopped() -> None:
 
 def test_draining_waits_for_the_last_and_cuts_off_who_is_late() -> None:
     async def scenario() -> None:
-        connections = Connections(SimClock(), 10)
+        connections = Connections(SimClock(), Heading(0), 10)
         assert await connections.drain(10) == 0
         quick, slow = Held(), Held()
         for each in (quick, slow):
@@ -85,7 +96,7 @@ def test_draining_waits_for_the_last_and_cuts_off_who_is_late() -> None:
 
 
 def test_who_comes_when_all_places_are_taken_is_dropped_and_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    connections = Connections(SimClock(), 10, 2)
+    connections = Connections(SimClock(), Heading(0), 10, 2)
     first, second, third = Held(), Held(), Held()
     for each in (first, second, third):
         connections.add(each)

@@ -10,14 +10,18 @@ import pytest
 from tests.server.outlets import Tape, streamed
 from topics.server.encoding import ASIDE_BYTES_MIN
 from topics.server.exchange import Exchange
+from topics.server.heading import Heading
 from topics.server.httpoptions import HttpOptions
 from topics.server.message import Request, Response
 from topics.server.requesthead import RequestHead
 from topics.server.streaming import StreamResponse
 
+DATE = "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+
 
 class Line:
     gzip_bytes_min = 100
+    heading = Heading(0)
 
     def __init__(self, closes: bool = False) -> None:
         self.closes = closes
@@ -54,7 +58,8 @@ def answer(response: Response, method: str = "GET", closes: bool = False, versio
 
 def test_the_usual_answer() -> None:
     assert answer(Response(200, b"{}")) == (
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: id-1\r\nContent-Length: 2\r\n\r\n{}"
+        f"HTTP/1.1 200 OK\r\n{DATE}"
+        "Content-Type: application/json\r\nX-Request-Id: id-1\r\nContent-Length: 2\r\n\r\n{}"
     )
 
 
@@ -67,7 +72,7 @@ def test_the_usual_answer_is_the_same_as_any_other() -> None:
 
 
 def test_an_answer_without_a_body() -> None:
-    assert answer(Response(204)) == "HTTP/1.1 204 No Content\r\nX-Request-Id: id-1\r\n\r\n"
+    assert answer(Response(204)) == f"HTTP/1.1 204 No Content\r\n{DATE}X-Request-Id: id-1\r\n\r\n"
 
 
 def test_a_second_answer_is_our_bug() -> None:
@@ -78,11 +83,26 @@ def test_a_second_answer_is_our_bug() -> None:
         exchange(Response(200))
 
 
+def test_who_waits_for_an_answer_is_told_when_nobody_reads_it() -> None:
+    told: list[str] = []
+    head = RequestHead("GET", b"/", "1.1", {"host": "here"}, True, HttpOptions())
+    request = Request("GET", "/", "", {}, b"", 0)
+    exchange = Exchange(Line(), head, request)
+    exchange.abandon()
+    request.on_gone = lambda: told.append("gone")
+    exchange.abandon()
+    assert told == ["gone"]
+    exchange(Response(200))
+    exchange.abandon()
+    Exchange.known(Line(), b"").abandon()
+    assert told == ["gone"], "not once it is answered"
+
+
 def test_a_refusal_is_known_from_the_start() -> None:
     refusal = Exchange.refusal(Line(), Response(400, b"{}", headers=((b"Retry-After", b"1"),)), "id-2").answer
     assert refusal == (
-        b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Request-Id: id-2\r\nRetry-After: 1\r\n"
-        b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"
+        b"HTTP/1.1 400 Bad Request\r\n" + DATE.encode() + b"Content-Type: application/json\r\n"
+        b"X-Request-Id: id-2\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
     )
 
 
@@ -93,7 +113,8 @@ def test_a_stream_has_a_head_and_no_answer() -> None:
     assert exchange.answer is None and line.heard == []
     ((head, chunked, _),) = line.streams
     assert chunked and head == (
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Request-Id: id-1\r\nConnection: keep-alive\r\n"
+        f"HTTP/1.1 200 OK\r\n{DATE}"
+        "Content-Type: text/event-stream\r\nX-Request-Id: id-1\r\nConnection: keep-alive\r\n"
         "Transfer-Encoding: chunked\r\n\r\n"
     )
     exchange_on(line, "HEAD")(streamed(tape))

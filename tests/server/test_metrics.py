@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from tests.engine.queuerig import QueueRig, Worker
 from tests.engine.rig import Rig, with_wal
 from tests.server.probing import Probe, serving
+from topics.core.commands import Claimer
 from topics.server import metrics
 
 PROCESS = {"topics_ready", "topics_recovery_progress", "topics_uptime_ms"}
@@ -95,6 +97,36 @@ def test_the_whole_and_each_topic_are_told() -> None:
     }
     assert {name: lines.get(name) for name in expected} == expected
     assert 'topics_topic_queue_ready{topic="jobs"}' not in lines
+
+
+def test_the_jobs_of_queues_are_told() -> None:
+    rig = QueueRig()
+    rig.queue(max_deliveries=1, dead_letter="dead")
+    rig.queue("more")
+    rig.write("q", 1, 2, 3)
+    rig.write("more", 1)
+    rig.delay("later", 60_000)
+    rig.claim("a")
+    rig.nack("a", 1)
+    rig.claim("a", 2)
+    rig.driver.wait(rig.engine.claim("more", Claimer("b", 1)))
+    rig.engine.claim("more", Claimer("b", 1), wait_ms=1000)
+    worker = Worker(rig, "c", 1, "more")
+    with serving(rig) as probe:
+        lines = probe.lines()
+    expected = {
+        "topics_queue_topics": "2",
+        "topics_queue_leases_in_flight": "3",
+        "topics_queue_claims_waiting": "1",
+        "topics_queue_streams": "1",
+        'topics_topic_queue_ready{topic="q"}': "0",
+        'topics_topic_queue_in_flight{topic="q"}': "2",
+        'topics_topic_queue_delayed{topic="q"}': "1",
+        'topics_topic_queue_dead_lettered_total{topic="q"}': "1",
+        'topics_topic_queue_in_flight{topic="more"}': "1",
+    }
+    assert {name: lines.get(name) for name in expected} == expected
+    worker.stream.close()
 
 
 def test_the_classes_follow_every_change_and_a_restart() -> None:

@@ -19,6 +19,12 @@ SCOPES = {
     "POST /v0/topics/{topic}": Scope.WRITE,
     "POST /v0/topics/{topic}/diff": Scope.READ,
     "POST /v0/topics/{topic}/delete": Scope.DELETE,
+    "POST /v0/topics/{topic}/claim": Scope.READ | Scope.WRITE,
+    "POST /v0/topics/{topic}/ack": Scope.WRITE,
+    "POST /v0/topics/{topic}/nack": Scope.WRITE,
+    "POST /v0/topics/{topic}/extend": Scope.WRITE,
+    "GET /v0/topics/{topic}/work": Scope.READ | Scope.WRITE,
+    "POST /v0/topics/{topic}/redrive": Scope.READ | Scope.WRITE,
     "POST /v0/topics/{topic}/stage": Scope.WRITE,
     "POST /v0/publish": Scope.WRITE,
     "POST /v0/abort": Scope.WRITE,
@@ -99,7 +105,7 @@ def test_the_routes_and_their_scopes() -> None:
     found = {f"{each.method} {each.path}": each.scope for each in ROUTES if each.path not in OPEN_PATHS}
     assert found == SCOPES
     assert {each.path for each in ROUTES if each.scope is NO_SCOPE and not each.keyed} == OPEN_PATHS
-    assert {each.path for each in ROUTES if each.query_token} == {"/v0/watch/{wid}"}
+    assert {each.path for each in ROUTES if each.query_token} == {"/v0/watch/{wid}", "/v0/topics/{topic}/work"}
 
 
 def test_every_route_is_whole() -> None:

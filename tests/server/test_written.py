@@ -37,6 +37,7 @@ def test_the_template_makes_what_one_write_is_answered_with(seq: int) -> None:
     assert sent == body
     assert b"Content-Length: %d" % len(body) in head.split(b"\r\n")
     assert b"X-Request-Id: id-7" in head.split(b"\r\n")
+    assert made.heading.date_line.strip() in head.split(b"\r\n")
 
 
 def test_an_answer_lists_its_seqs_unless_told_not_to() -> None:

@@ -27,3 +27,10 @@ def test_so_many_stages_at_most() -> None:
     with pytest.raises(InvalidRequest) as caught:
         decode_abort(f'{{"stages":[{names}]}}'.encode())
     assert caught.value.detail["field"] == "stages"
+
+
+@pytest.mark.parametrize("field", ["delay_ms", "not_before"])
+def test_staged_records_cannot_be_delayed(field: str) -> None:
+    body = f'{{"stage":"s","records":[{{"data":1}}],"{field}":5}}'.encode()
+    with pytest.raises(InvalidRequest, match="delayed"):
+        decode_stage(body, DEFAULT_LIMITS)

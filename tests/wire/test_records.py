@@ -256,3 +256,19 @@ def test_a_refused_write_leaves_nothing_behind() -> None:
     before = decode_write(body).records.encode(1, TS).text
     refusal(one(b'{"data":1,"tag":7}'))
     assert decode_write(body).records.encode(1, TS).text == before
+
+
+def test_when_jobs_are_due() -> None:
+    plain = decode_write(b'{"records":[{"data":1}]}')
+    assert (plain.delay_ms, plain.not_before_ms) == (0, 0)
+    said = decode_write(b'{"records":[{"data":1}],"delay_ms":5,"not_before":1748467205000}')
+    assert (said.delay_ms, said.not_before_ms) == (5, 1_748_467_205_000)
+    nulls = decode_write(b'{"records":[{"data":1}],"delay_ms":null,"not_before":null}')
+    assert (nulls.delay_ms, nulls.not_before_ms) == (0, 0)
+    for field, value in [("delay_ms", -1), ("delay_ms", 2**64), ("not_before", -1), ("delay_ms", '"5"')]:
+        with pytest.raises(InvalidRequest) as caught:
+            decode_write(f'{{"records":[{{"data":1}}],"{field}":{value}}}'.encode())
+        assert caught.value.detail["field"] == field
+    with pytest.raises(InvalidRequest) as caught:
+        decode_write(b'{"records":[{"data":1}],"delay_ms":5,"delay_ms":6}')
+    assert caught.value.detail["field"] == "delay_ms"

@@ -8,7 +8,7 @@ from topics.wire.tokens import TokenRequest, decode_token
 
 
 def test_all_of_it_may_be_left_out() -> None:
-    assert decode_token(b"") == decode_token(b"{}") == decode_token(b'{"topics":null,"scopes":[]}') == TokenRequest()
+    assert decode_token(b"") == decode_token(b"{}") == decode_token(b'{"topics":[],"scopes":[]}') == TokenRequest()
     assert TokenRequest().ttl_ms == STREAM_TOKEN_MS_DEFAULT
 
 
@@ -24,6 +24,7 @@ def test_all_of_it_may_be_said() -> None:
         (b'{"ttl_ms":999}', "ttl_ms"),
         (b'{"ttl_ms":%d}' % (STREAM_TOKEN_MS_MAX + 1), "ttl_ms"),
         (b'{"ttl_ms":"1"}', "ttl_ms"),
+        (b'{"ttl_ms":null}', "ttl_ms"),
         (b'{"scopes":["admin"]}', "scopes[0]"),
         (b'{"topics":["a b"]}', "topics"),
         (b'{"topics":["a**"]}', "topics"),

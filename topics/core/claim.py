@@ -23,7 +23,13 @@ from topics.core.queue import Queue
 from topics.core.registry import Topic
 from topics.core.shares import deal, shares
 from topics.errors import InvalidRequest, NotAQueue, TopicsError
-from topics.limits import DEAD_LETTER_RETRY_MS, DEAD_LETTERS_PER_PASS_MAX, LEASE_MS_MAX, LEASE_MS_MIN
+from topics.limits import (
+    CLAIM_BYTES_MAX,
+    DEAD_LETTER_RETRY_MS,
+    DEAD_LETTERS_PER_PASS_MAX,
+    LEASE_MS_MAX,
+    LEASE_MS_MIN,
+)
 from topics.model import ClaimedJobs, Durability, TopicType
 
 if TYPE_CHECKING:
@@ -72,10 +78,12 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
     wanted = [min(claimer.max, machine.bounds.claim_max) for claimer in command.claimers]
     found = _find(topic, log, queue, sum(wanted))
     try:
-        texts = stored_texts(log, found.seqs)
+        texts = stored_texts(log, found.seqs, CLAIM_BYTES_MAX)
     except TopicsError:
         queue.leases.give_back([*found.exhausted, *(seq for seq in found.seqs if seq in queue.leases)])
         raise
+    if len(texts) < len(found.seqs):
+        _leave_rest(queue, found, len(texts))
     queue.cursor = found.cursor
     facts: list[StoredFact] = []
     moves = _bury(machine, topic, log, queue, found.exhausted, facts, now_ms)
@@ -130,6 +138,14 @@ def _find(topic: Topic, log: Log, queue: Queue, wanted: int) -> _Pass:
             seqs += free
     fresh, cursor = queue.find_fresh(log, wanted - len(seqs))
     return _Pass(seqs + fresh, cursor, exhausted)
+
+
+def _leave_rest(queue: Queue, found: _Pass, count: int) -> None:
+    """Only the first ones are handed out: the others would be too much at once."""
+    rest = found.seqs[count:]
+    del found.seqs[count:]
+    queue.leases.give_back(seq for seq in rest if seq in queue.leases)
+    found.cursor = next((seq for seq in rest if seq not in queue.leases), found.cursor)
 
 
 def _bury(

@@ -14,11 +14,15 @@ from topics.core.records import Records
 
 @dataclass(frozen=True, slots=True)
 class Configure:
-    """Create a topic, or change its config. `merge` keeps what `fields` does not name."""
+    """Create a topic, or change its config.
+
+    `merge` keeps what `fields` does not name; with `if_missing` one that exists is left as it is.
+    """
 
     topic: str
     fields: Mapping[str, object]
     merge: bool = False
+    if_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

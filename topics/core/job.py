@@ -14,21 +14,27 @@ from topics.core.tail import Tail
 _LEASE = b'%b,"lease_id":"' + LEASE_ID_PREFIX.encode() + b'%x","deadline":%d,"deliveries":%d,%b'
 
 
-def stored_texts(log: Log, seqs: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
-    """The text and the tag of records that are in the log, by seq. Raises `Damaged` when one cannot be read."""
+def stored_texts(log: Log, seqs: Iterable[int], bytes_max: int) -> dict[int, tuple[bytes, bytes]]:
+    """The text and the tag of records that are in the log, by seq: as many of the first ones as `bytes_max` allows, and
+    one at least. Raises `Damaged` when one cannot be read."""
     found: dict[int, tuple[bytes, bytes]] = {}
     run: Run | None = None
+    left_bytes = bytes_max
     for seq in seqs:
         if run is None or not run.first_seq <= seq <= run.last_seq:
             run = log.run_at(seq)
             assert run is not None, f"{seq} is not in the log"
         if isinstance(run, Tail):
-            found[seq] = run.text_of(seq), run.tag_of(seq)
-            continue
-        block, _ = run.block_at(seq)
-        index = seq - block.first_seq
-        text = bytes(block.text[block.start(index) : int(block.ends[index])])
-        found[seq] = text, b"" if block.tag_ends is None else block.tag(index)
+            text, tag = run.text_of(seq), run.tag_of(seq)
+        else:
+            block, _ = run.block_at(seq)
+            index = seq - block.first_seq
+            text = bytes(block.text[block.start(index) : int(block.ends[index])])
+            tag = b"" if block.tag_ends is None else block.tag(index)
+        left_bytes -= len(text)
+        if left_bytes < 0 and found:
+            break
+        found[seq] = text, tag
     return found
 
 

@@ -346,6 +346,9 @@ class Machine:
             self.check_topic_count()
             topic, fact = self.create(command.topic, config, now_ms)
             return Outcome(Configured(topic=topic.name, created=True, config=config), [fact], must_sync=True)
+        if command.if_missing:
+            configs.build(command.topic, command.fields)
+            return Outcome(Configured(topic=topic.name, created=False, config=topic.config))
         change = configs.merge if command.merge else configs.replace
         config = change(topic.name, topic.config, command.fields)
         if config == topic.config:

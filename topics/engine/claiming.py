@@ -92,16 +92,18 @@ class Claiming:
         self._tidy(line)
         return ticket
 
-    def cancel(self, topic: str, partition: int, ticket: Ticket) -> None:
-        """Whoever asked is gone. Nothing is leased to it any more, and what was a moment ago is given back."""
+    def cancel(self, topic: str, partition: int, ticket: Ticket) -> bool:
+        """Whoever asked is gone. Nothing is leased to it any more, and what was a moment ago is given back when the
+        ticket is done; whether it was still in line, and the ticket never will be."""
         found = self._machine.topics.get(topic)
         line = self._lines.get(found.first_log_id + partition) if found is not None else None
         waiting = [waiter for waiter in line.waiters if waiter.answered == ticket.resolve] if line is not None else []
         if line is not None and waiting:
             line.leave(waiting[0])
             self._tidy(line)
-        else:
-            ticket.on_done(self._give_back)
+            return True
+        ticket.on_done(self._give_back)
+        return False
 
     def _give_back(self, ticket: Ticket) -> None:
         jobs = ticket.reply
@@ -135,6 +137,8 @@ class Claiming:
         line = self._line(log)
         stream = Stream(topic, partition, log.log_id, claimer, deliver, ended)
         stream.close = lambda: self._close(stream)
+        stream.pause = lambda: self._pause(stream)
+        stream.resume = lambda: self._resume(stream)
         line.streams[claimer.connection] = stream
         self._rejoin(line, log, [claimer.connection])
         self.note(log)
@@ -158,12 +162,26 @@ class Claiming:
         log.queue.leases.holders.lighter.discard(connection)
         self._add(outcome)
 
+    def _pause(self, stream: Stream) -> None:
+        stream.is_paused = True
+        line = self._lines.get(stream.log_id)
+        place = None if line is None else line.places.get(stream.claimer.connection)
+        if line is not None and place is not None:
+            line.leave(place)
+
+    def _resume(self, stream: Stream) -> None:
+        stream.is_paused = False
+        line, log = self._lines.get(stream.log_id), self._machine.logs.get(stream.log_id)
+        if stream.is_open and line is not None and log is not None:
+            self._rejoin(line, log, [stream.claimer.connection])
+            self.note(log)
+
     def _rejoin(self, line: Line, log: Log, connections: Iterable[int]) -> None:
         """Put streams that have room in line."""
         assert log.queue is not None
         for connection in connections:
             stream = line.streams.get(connection)
-            if stream is None or connection in line.places:
+            if stream is None or stream.is_paused or connection in line.places:
                 continue
             room = stream.claimer.max - log.queue.leases.holders.held_count(connection)
             if room > 0:
@@ -229,6 +247,13 @@ class Claiming:
                 self._give_up(line, waiter)
             self._tidy(line)
 
+    def waiting_count(self) -> int:
+        """Claims that wait for a job."""
+        return sum(len(line.waiters) - len(line.places) for line in self._lines.values())
+
+    def stream_count(self) -> int:
+        return sum(len(line.streams) for line in self._lines.values())
+
     # ---- one line
 
     def _line(self, log: Log) -> Line:
@@ -278,9 +303,25 @@ class Claiming:
         for waiter, answer in zip(chosen, outcome.reply, strict=True):
             if answer.jobs:
                 line.leave(waiter)
-                _answer_when_done(ticket, waiter, answer)
-        self._rejoin(line, log, [waiter.claimer.connection for waiter in chosen if waiter.claimer.connection])
+                self._answer_when_done(ticket, waiter, answer, log)
         return bool(outcome.facts or outcome.moves or any(answer.jobs for answer in outcome.reply))
+
+    def _answer_when_done(self, ticket: Ticket, waiter: Waiter, answer: ClaimedJobs, log: Log) -> None:
+        connection = waiter.claimer.connection
+
+        def done(ticket: Ticket) -> None:
+            if ticket.error is not None:
+                waiter.failed(ticket.error)
+                return
+            waiter.answered(answer)
+            line = self._lines.get(log.log_id)
+            if connection and line is not None and log.queue is not None:
+                # A stream is in line again only now: it may have had enough, and said so.
+                self._rejoin(line, log, [connection])
+                if connection in line.places:
+                    self.note(log)
+
+        ticket.on_done(done)
 
     def _give_up(self, line: Line, waiter: Waiter) -> None:
         line.leave(waiter)
@@ -336,13 +377,3 @@ def _deliver_to(stream: Stream) -> Callable[[ClaimedJobs], None]:
             stream.deliver(jobs)
 
     return deliver
-
-
-def _answer_when_done(ticket: Ticket, waiter: Waiter, answer: ClaimedJobs) -> None:
-    def done(ticket: Ticket) -> None:
-        if ticket.error is not None:
-            waiter.failed(ticket.error)
-        else:
-            waiter.answered(answer)
-
-    ticket.on_done(done)

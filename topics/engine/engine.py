@@ -27,6 +27,7 @@ from topics.engine import admission, writing
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.claiming import Claiming
 from topics.engine.job import Job
+from topics.engine.leasing import Leasing
 from topics.engine.moving import Moving
 from topics.engine.publishing import Publishing
 from topics.engine.report import RecoveryReport
@@ -88,6 +89,7 @@ class Engine:
         self._publishing = Publishing(machine, turn, self.now_ms, self.checkpointer.dirty.add)
         self._moving = Moving(machine, self._add_born, self.now_ms)
         self.claiming = Claiming(machine, self.add, self._check_fact, self.now_ms, lambda: turn.wanted())
+        self.leasing = Leasing(machine, self.now_ms)
         self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
         self._dirty_bytes = 0
         self._captured_bytes = 0
@@ -176,6 +178,7 @@ class Engine:
             dirty.add(log.log_id)
             if log.queue is not None:
                 self.claiming.note(log)
+                self.leasing.note(log)
         ticket = self.turn.add(outcome, born)
         for begun in outcome.moves:
             self._moving.begin(begun)
@@ -333,9 +336,10 @@ class Engine:
         return min(deadlines, default=None)
 
     def resume(self) -> None:
-        """After a recovery: finish the batches and moves that were decided and not finished."""
+        """After a recovery: finish the batches and moves that were decided and not finished, count what is out."""
         self._publishing.resume()
         self._moving.resume()
+        self.leasing.resume()
 
     # ---- checkpoints
 

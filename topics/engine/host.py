@@ -148,14 +148,20 @@ class Host:
     def _want_pump(self) -> None:
         self._loop.call_soon(self.engine.watch.pump)
 
-    async def wait_visible(self, log: Log, above_seq: int, timeout_s: float) -> bool:
-        """Wait until readers see a record above `above_seq`; False when the time is over, or the log is gone."""
+    async def wait_visible(
+        self, log: Log, above_seq: int, timeout_s: float, until: asyncio.Future[None] | None = None
+    ) -> bool:
+        """Wait until readers see a record above `above_seq`; False when the time is over, or the log is gone.
+
+        `until` ends the wait, too.
+        """
         watch = self.engine.watch
         if log.visible_seq <= above_seq and timeout_s > 0 and self._may_wait(log):
             future: asyncio.Future[None] = self._loop.create_future()
             give_up = watch.wait(log, above_seq, _setter(future))
             try:
-                await asyncio.wait((future,), timeout=timeout_s)
+                ends = (future,) if until is None else (future, until)
+                await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 give_up()
         return log.visible_seq > above_seq

@@ -42,7 +42,11 @@ class Stream:
     """Told once when nothing will come any more, and why."""
     close: Callable[[], None] = lambda: None
     """The connection is gone: what it holds can be claimed by others at once."""
+    pause: Callable[[], None] = lambda: None
+    resume: Callable[[], None] = lambda: None
+    """The connection takes nothing for now, and does again."""
     is_open: bool = True
+    is_paused: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -69,7 +69,7 @@ class Server:
         self._context = Context(settings, record_limits(settings), clock, clock.now_ms())
         self.key_count = len(self._context.authenticator)
         self._options = _http_options(settings)
-        self._connections = Connections(clock, self._options.idle_timeout_s, connections_max())
+        self._connections = Connections(clock, self._context.heading, self._options.idle_timeout_s, connections_max())
         self._spans = spans_for(settings)
         table = Table(ROUTES)
         self._dispatch = _dispatch(self._context, table, self._spans)

@@ -2,6 +2,7 @@
 
 A connection writes its next deadline into `deadline_ns` and nothing else; once a second all are looked at. So a request
 costs no timer, and a deadline is kept to within a second. Deadlines count from `now_ns`, the time of the last look.
+The `Date` of answers is of that time, too.
 
 A connection that comes when there are as many as may be is dropped at once: what it would take is not for connections.
 """
@@ -14,6 +15,7 @@ import secrets
 from typing import Final, Protocol
 
 from topics.clock import Clock
+from topics.server.heading import Heading
 from topics.server.logs import fields
 
 SECOND_NS: Final = 1_000_000_000
@@ -38,8 +40,11 @@ class Connection(Protocol):
 
 
 class Connections:
-    def __init__(self, clock: Clock, idle_timeout_s: float, connections_max: int | None = None) -> None:
+    def __init__(
+        self, clock: Clock, heading: Heading, idle_timeout_s: float, connections_max: int | None = None
+    ) -> None:
         self.clock = clock
+        self.heading = heading
         self._connections_max = connections_max
         self._dropped_count = 0
         """Since the last look."""
@@ -120,6 +125,7 @@ class Connections:
             self._dropped_count = 0
 
     def _read_clock(self) -> int:
+        self.heading.set_time(self.clock.now_ms())
         self.now_ns = self.clock.ticks_ns()
         self.idle_deadline_ns = self.now_ns + self._idle_timeout_ns
         return self.now_ns

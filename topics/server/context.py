@@ -10,6 +10,7 @@ from topics.core.records import RecordLimits
 from topics.engine.host import Host
 from topics.errors import NotReady, ShuttingDown
 from topics.server.auth import Authenticator
+from topics.server.heading import Heading
 from topics.server.message import Response
 from topics.server.quota import Quota
 from topics.server.sessions import Sessions
@@ -32,6 +33,8 @@ class Context:
     tasks: set[asyncio.Task[Response]] = field(default_factory=set)
     """Answers on their way that are coroutines."""
     traffic: Traffic = field(default_factory=Traffic)
+    heading: Heading = field(init=False)
+    """How answers begin; the connections keep its time."""
     authenticator: Authenticator = field(init=False)
     """Takes the keys out of the settings: making a context fails when they are malformed."""
     stream_tokens: StreamTokens = field(init=False)
@@ -42,6 +45,7 @@ class Context:
     """Asked by every write that takes back-pressure. It beats between `start` and `stop`."""
 
     def __post_init__(self) -> None:
+        self.heading = Heading(self.clock.now_ms())
         self.authenticator = Authenticator.of(self.settings)
         settings = self.settings
         self.stream_tokens = StreamTokens.of(settings, self.authenticator, self.clock)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from topics.server.attachment import close_quietly
 from topics.server.encoding import ASIDE_BYTES_MIN, gzip
+from topics.server.heading import Heading
 from topics.server.message import JSON, Request, Response
 from topics.server.requesthead import RequestHead
 from topics.server.streaming import StreamResponse
@@ -21,7 +22,6 @@ from topics.server.streaming import StreamResponse
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
-OK_JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b"
 _BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 
@@ -29,6 +29,7 @@ class Answered(Protocol):
     """What an exchange tells its connection."""
 
     gzip_bytes_min: int
+    heading: Heading
 
     def answered(self, exchange: Exchange) -> None: ...
 
@@ -71,7 +72,7 @@ class Exchange:
             and not connection.closes_after(self)
         ):
             body = response.body
-            self.answer = OK_JSON % (request.request_id.encode(), len(body), body)
+            self.answer = connection.heading.ok_json % (request.request_id.encode(), len(body), body)
         elif isinstance(response, StreamResponse):
             self._stream(response, head, request.request_id)
             return
@@ -99,7 +100,8 @@ class Exchange:
     def refusal(cls, connection: Answered, response: Response, request_id: str) -> Exchange:
         headers = [(b"Content-Type", response.content_type), (b"X-Request-Id", request_id.encode()), *response.headers]
         headers.append((b"Connection", b"close"))
-        return cls.known(connection, _render_parts(response.status, headers, b"", response.body, False))
+        date_line = connection.heading.date_line
+        return cls.known(connection, _render_parts(response.status, date_line, headers, b"", response.body, False))
 
     def _compressed(self, response: Response, done: Future[bytes]) -> None:
         head, request = self.head, self.request
@@ -117,7 +119,8 @@ class Exchange:
             lines.append((b"Connection", b"close" if closes else b"keep-alive"))
         if chunked:
             lines.append((b"Transfer-Encoding", b"chunked"))
-        rendered = _render_head(response.status, lines, head.answer_headers) + b"\r\n"
+        date_line = connection.heading.date_line
+        rendered = _render_head(response.status, date_line, lines, head.answer_headers) + b"\r\n"
         if head.head_only:
             close_quietly(response)
             self.answer = rendered
@@ -137,17 +140,24 @@ class Exchange:
             lines.append((b"Connection", b"close"))
         elif head.version == "1.0":
             lines.append((b"Connection", b"keep-alive"))
-        return _render_parts(response.status, lines, head.answer_headers, body, head.head_only)
+        date_line = self._connection.heading.date_line
+        return _render_parts(response.status, date_line, lines, head.answer_headers, body, head.head_only)
 
 
-def _render_head(status: int, headers: list[tuple[bytes, bytes]], more_headers: bytes) -> bytes:
-    return b"".join([_STATUS_LINES[status], *(b"%b: %b\r\n" % header for header in headers), more_headers])
+def _render_head(status: int, date_line: bytes, headers: list[tuple[bytes, bytes]], more_headers: bytes) -> bytes:
+    lines = (b"%b: %b\r\n" % header for header in headers)
+    return b"".join([_STATUS_LINES[status], date_line, *lines, more_headers])
 
 
 def _render_parts(
-    status: int, headers: list[tuple[bytes, bytes]], more_headers: bytes, body: bytes, head_only: bool
+    status: int,
+    date_line: bytes,
+    headers: list[tuple[bytes, bytes]],
+    more_headers: bytes,
+    body: bytes,
+    head_only: bool,
 ) -> bytes:
     # A 204 must not have the header; all others do, so that nobody has to wait for the end of the connection.
     length = b"\r\n" if status == HTTPStatus.NO_CONTENT else b"Content-Length: %d\r\n\r\n" % len(body)
     shown = b"" if head_only or status in _BODILESS else body
-    return b"".join([_render_head(status, headers, more_headers), length, shown])
+    return b"".join([_render_head(status, date_line, headers, more_headers), length, shown])

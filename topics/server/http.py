@@ -55,6 +55,7 @@ class HttpProtocol(asyncio.Protocol, ABC):
         self._options = options
         self._connections = connections
         self._clock = connections.clock
+        self.heading = connections.heading
         self._parser = RequestParser(options, self)
         self._slice_bytes = min(SLICE_BYTES, options.header_bytes_max)
         self._part_since_ns = 0

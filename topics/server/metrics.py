@@ -78,7 +78,9 @@ def _totals(engine: Engine) -> Iterator[Family]:
     yield gauge("topics_bytes_live", "Bytes of data and meta retained in all topics and stages.", machine.totals.bytes)
     yield gauge("topics_stages", "Stages waiting to be published.", len(machine.batches.stages))
     yield gauge("topics_queue_topics", "Topics that are queues.", machine.topics.by_type[TopicType.QUEUE])
-    yield gauge("topics_queue_leases_in_flight", "Jobs leased in all queues.", 0)
+    yield gauge("topics_queue_leases_in_flight", "Jobs leased in all queues.", engine.leasing.in_flight_count())
+    yield gauge("topics_queue_claims_waiting", "Claims that wait for a job.", engine.claiming.waiting_count())
+    yield gauge("topics_queue_streams", "Workers to which jobs are pushed.", engine.claiming.stream_count())
 
 
 def _by_topic(engine: Engine, principal: Principal) -> Iterator[Family]:
@@ -89,6 +91,8 @@ def _by_topic(engine: Engine, principal: Principal) -> Iterator[Family]:
     size = gauge("topics_topic_bytes_live", "Bytes of data and meta retained per topic.")
     ready = gauge("topics_topic_queue_ready", "Jobs nobody holds, per queue.")
     in_flight = gauge("topics_topic_queue_in_flight", "Jobs leased, per queue.")
+    delayed = gauge("topics_topic_queue_delayed", "Jobs whose time has not come, per queue.")
+    dead_lettered = counter("topics_topic_queue_dead_lettered_total", "Jobs given up as dead letters, per queue.")
     states, truncated = _states(engine, principal)
     for state in states:
         labels: tuple[tuple[str, str], ...] = (("topic", state.topic),)
@@ -98,10 +102,12 @@ def _by_topic(engine: Engine, principal: Principal) -> Iterator[Family]:
         earliest.add(state.earliest_seq, *labels)
         records.add(state.count, *labels)
         size.add(state.bytes, *labels)
-        if state.config.type is TopicType.QUEUE:
-            ready.add(state.count, *labels)
-            in_flight.add(0, *labels)
-    yield from (head, earliest, records, size, ready, in_flight)
+        if state.queue is not None:
+            ready.add(state.queue.ready, *labels)
+            in_flight.add(state.queue.in_flight, *labels)
+            delayed.add(state.queue.delayed, *labels)
+            dead_lettered.add(state.queue.dead_lettered, *labels)
+    yield from (head, earliest, records, size, ready, in_flight, delayed, dead_lettered)
     doc = "Whether there are more topics than the families by topic show."
     yield gauge("topics_topic_metrics_truncated", doc, int(truncated))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from topics import __version__
+from topics.server import queueschemas
 from topics.server.principal import NO_SCOPE
 from topics.server.route import Route
 from topics.server.schemas import COMPONENTS, answer
@@ -14,6 +15,7 @@ from topics.server.streamtokens import QUERY_NAME
 TAGS = {
     "topics": "Logs by name: create, configure, look at, list and delete them.",
     "records": "Append records, read them behind a cursor, delete them.",
+    "queues": "Hand out the records of a queue as jobs: lease, complete, give back, push, and bring back dead letters.",
     "watch": "Follow many topics over one connection: event streams (SSE), and a WebSocket that also writes.",
     "batches": "Writes over several topics that happen together or not at all.",
     "operations": "Health, metrics, and this document.",
@@ -49,7 +51,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         "tags": [{"name": name, "description": words} for name, words in TAGS.items()],
         "paths": paths,
         "components": {
-            "schemas": COMPONENTS,
+            "schemas": COMPONENTS | queueschemas.COMPONENTS,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer"},
                 "token": {"type": "apiKey", "in": "query", "name": QUERY_NAME},

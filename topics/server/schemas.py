@@ -9,6 +9,7 @@ from topics import limits
 from topics.core.config import DEFAULT, as_wire
 from topics.core.names import TOPIC_RULE
 from topics.model import Discard, Durability, Reason, TopicType
+from topics.wire.tokens import WID_CHARS_MAX
 
 Schema = dict[str, Any]
 
@@ -51,7 +52,7 @@ TOPIC: Schema = {
 PARTITION = parameter("partition", PARTITION_NUMBER | {"default": 0}, "Which partition of the topic.")
 
 
-def _object(required: str, properties: dict[str, Schema], description: str = "") -> Schema:
+def object_shape(required: str, properties: dict[str, Schema], description: str = "") -> Schema:
     """An object; `required` names keys that are always there, or `*` for all of them."""
     names = list(properties) if required == "*" else required.split()
     schema: Schema = {"type": "object", "properties": properties}
@@ -62,9 +63,9 @@ def _object(required: str, properties: dict[str, Schema], description: str = "")
     return schema
 
 
-def _question(properties: dict[str, Schema], description: str = "") -> Schema:
+def question_shape(properties: dict[str, Schema], description: str = "") -> Schema:
     """A request object whose fields may all be left out; null is the same as leaving one out."""
-    return _object("", {name: _or_null(schema) for name, schema in properties.items()}, description)
+    return object_shape("", {name: _or_null(schema) for name, schema in properties.items()}, description)
 
 
 def _or_null(schema: Schema) -> Schema:
@@ -73,9 +74,9 @@ def _or_null(schema: Schema) -> Schema:
     return schema | {"oneOf": [*schema["oneOf"], {"type": "null"}]}
 
 
-def _answer_object(properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+def answer_shape(properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
     always = properties | {"performance": ref("Performance")}
-    return _object(" ".join(always), always | (optional or {}))
+    return object_shape(" ".join(always), always | (optional or {}))
 
 
 def _strings(values: type[StrEnum]) -> Schema:
@@ -102,19 +103,19 @@ _CONFIG_SCHEMAS: dict[str, Schema] = {
     "leases_durable": FLAG | {"description": "Queue: whether leases survive a crash."},
     "partitions": {"type": "integer", "minimum": 1, "maximum": limits.PARTITIONS_MAX},
 }
-_TOPIC_CONFIG = _object(
+_TOPIC_CONFIG = object_shape(
     "",
     {name: _CONFIG_SCHEMAS[name] | {"default": default} for name, default in as_wire(DEFAULT).items()},
     "Every field may be left out; unknown ones are ignored.",
 )
-_MATCH: Schema = {
+MATCH: Schema = {
     "description": 'A tag, `["tag","Eq",tag]`, or `["tag","Glob","prefix*"]`.',
     "oneOf": [
         {"type": "string"},
         {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string"}},
     ],
 }
-_NEW_RECORD = _object(
+_NEW_RECORD = object_shape(
     "data",
     {
         "data": {"description": "Any JSON, kept as it is."},
@@ -127,17 +128,17 @@ _NEW_RECORD = _object(
         },
     },
 )
-_RECORDS: Schema = {
+RECORDS: Schema = {
     "type": "array",
     "minItems": 1,
     "maxItems": limits.BATCH_RECORDS_DEFAULT,
     "items": ref("NewRecord"),
 }
-_PLACE: dict[str, Schema] = {
+PLACE: dict[str, Schema] = {
     "partition": {"type": ["integer", "null"], "minimum": 0, "maximum": limits.PARTITIONS_MAX - 1},
     "key": {"type": ["string", "null"], "description": "Chooses the partition, instead of `partition`."},
 }
-_WRITE_OPTIONS: dict[str, Schema] = {
+WRITE_OPTIONS: dict[str, Schema] = {
     "node": {"type": ["string", "null"], "description": "The node of all records that name none themselves."},
     "idempotency_key": {"type": ["string", "null"], "minLength": 1, "maxLength": limits.IDEMPOTENCY_KEY_CHARS_MAX},
     "producer_id": {"type": ["string", "null"], "description": "With `epoch` and `sequence`, another way to say so."},
@@ -147,16 +148,24 @@ _WRITE_OPTIONS: dict[str, Schema] = {
     "config": {"oneOf": [ref("TopicConfig"), {"type": "null"}], "description": "Used when it does."},
     "disable_backpressure": {"type": ["boolean", "null"], "description": "Wait instead of being refused with 429."},
 }
+DELAY: dict[str, Schema] = {
+    "delay_ms": {"type": ["integer", "null"], "minimum": 0, "description": "Queue: nobody gets these jobs earlier."},
+    "not_before": {
+        "type": ["integer", "null"],
+        "minimum": 0,
+        "description": "The same as a time, in milliseconds since the epoch. The later of the two counts.",
+    },
+}
 _WATERMARKS: dict[str, Schema] = {"head_seq": U64, "earliest_seq": U64}
 _SEVERAL: dict[str, Schema] = {"partition": PARTITION_NUMBER, "partitions": COUNT}
 _EPOCH: Schema = U64 | {"description": "Which life of the name this is; a cursor means something within one only."}
-_SEQS: dict[str, Schema] = {"first_seq": U64, "last_seq": U64}
+SEQS: dict[str, Schema] = {"first_seq": U64, "last_seq": U64}
 
 COMPONENTS: dict[str, Schema] = {
-    "Error": _object(
+    "Error": object_shape(
         "error",
         {
-            "error": _object(
+            "error": object_shape(
                 "code message",
                 {
                     "code": TEXT | {"description": "Stable; branch on this."},
@@ -176,8 +185,8 @@ COMPONENTS: dict[str, Schema] = {
         },
     },
     "TopicConfig": _TOPIC_CONFIG,
-    "Configured": _answer_object({"topic": NAME, "created": FLAG, "config": ref("TopicConfig")}),
-    "TopicState": _answer_object(
+    "Configured": answer_shape({"topic": NAME, "created": FLAG, "config": ref("TopicConfig")}),
+    "TopicState": answer_shape(
         {
             "topic": NAME,
             "type": _strings(TopicType),
@@ -192,9 +201,10 @@ COMPONENTS: dict[str, Schema] = {
             "last_write_ts": STAMP,
             "last_read_ts": STAMP,
         },
-        _SEVERAL | {"stopped": TEXT | {"description": "Why the topic takes no writes any more."}},
+        _SEVERAL
+        | {"stopped": TEXT | {"description": "Why the topic takes no writes any more."}, "queue": ref("QueueState")},
     ),
-    "TopicSummary": _object(
+    "TopicSummary": object_shape(
         "topic head_seq earliest_seq count bytes durable effective_priority",
         {
             "topic": NAME,
@@ -204,20 +214,21 @@ COMPONENTS: dict[str, Schema] = {
             "durable": FLAG,
             "effective_priority": {"type": "integer"},
         }
-        | _SEVERAL,
+        | _SEVERAL
+        | {"queue": ref("QueueState")},
     ),
-    "TopicList": _answer_object(
+    "TopicList": answer_shape(
         {"topics": {"type": "array", "items": ref("TopicSummary")}},
         {"next_cursor": TEXT | {"description": "There while there are more."}},
     ),
-    "Dropped": _answer_object({"topic": NAME, "deleted": FLAG, "routers_removed": {"type": "array", "items": TEXT}}),
+    "Dropped": answer_shape({"topic": NAME, "deleted": FLAG, "routers_removed": {"type": "array", "items": TEXT}}),
     "NewRecord": _NEW_RECORD,
-    "WriteRequest": _object("records", {"records": _RECORDS} | _WRITE_OPTIONS | _PLACE),
-    "Written": _answer_object(
-        {"topic": NAME, **_SEQS, "head_seq": U64, "count": COUNT, "created": FLAG, "deduped": FLAG},
+    "WriteRequest": object_shape("records", {"records": RECORDS} | WRITE_OPTIONS | DELAY | PLACE),
+    "Written": answer_shape(
+        {"topic": NAME, **SEQS, "head_seq": U64, "count": COUNT, "created": FLAG, "deduped": FLAG},
         {"seqs": {"type": "array", "items": U64}, "partition": PARTITION_NUMBER},
     ),
-    "DiffRequest": _question(
+    "DiffRequest": question_shape(
         {
             "from_seq": U64 | {"default": 0, "description": "Records behind this seq."},
             "from_ts": U64 | {"description": "Only records stamped at this time or later."},
@@ -226,7 +237,7 @@ COMPONENTS: dict[str, Schema] = {
                 "oneOf": [TEXT, {"type": "array", "items": TEXT}],
                 "description": "Leave out records of these nodes.",
             },
-            "match": _MATCH,
+            "match": MATCH,
             "include_tags": FLAG | {"default": False},
             "include_meta": FLAG | {"default": True},
             "wait_ms": COUNT | {"default": 0, "description": "Wait so long for records; clamped to 30 s."},
@@ -234,7 +245,7 @@ COMPONENTS: dict[str, Schema] = {
             "partition": PARTITION_NUMBER | {"default": 0},
         },
     ),
-    "Record": _object(
+    "Record": object_shape(
         "$seq $ts data",
         {
             "$seq": U64,
@@ -245,7 +256,7 @@ COMPONENTS: dict[str, Schema] = {
             "data": {"description": "As it was written."},
         },
     ),
-    "Tombstone": _object(
+    "Tombstone": object_shape(
         "*",
         {
             "gap_from": U64,
@@ -256,7 +267,7 @@ COMPONENTS: dict[str, Schema] = {
         },
         "Records that were lost before the reader came, both ends included.",
     ),
-    "Page": _answer_object(
+    "Page": answer_shape(
         {
             "topic": NAME,
             "records": {"type": "array", "items": ref("Record")},
@@ -269,31 +280,31 @@ COMPONENTS: dict[str, Schema] = {
         },
         {"partition": PARTITION_NUMBER},
     ),
-    "DeleteRequest": _question(
+    "DeleteRequest": question_shape(
         {
             "before_seq": U64 | {"description": "Records before this seq."},
-            "match": _MATCH,
+            "match": MATCH,
             "erase": FLAG | {"default": False},
             "partition": PARTITION_NUMBER | {"default": 0},
         },
         "At least one of `before_seq` and `match`; both given means both must hold.",
     )
     | {"anyOf": [{"required": ["before_seq"]}, {"required": ["match"]}]},
-    "Deleted": _answer_object(
+    "Deleted": answer_shape(
         {"topic": NAME, "deleted": COUNT, **_WATERMARKS, "count": COUNT, "bytes": COUNT},
         {"erased": FLAG, "partition": PARTITION_NUMBER},
     ),
-    "StageRequest": _object(
+    "StageRequest": object_shape(
         "stage records",
         {
             "stage": {"type": "string", "minLength": 1, "maxLength": limits.STAGE_ID_BYTES_MAX},
-            "records": _RECORDS,
-            "node": _WRITE_OPTIONS["node"],
-            "disable_backpressure": _WRITE_OPTIONS["disable_backpressure"],
+            "records": RECORDS,
+            "node": WRITE_OPTIONS["node"],
+            "disable_backpressure": WRITE_OPTIONS["disable_backpressure"],
         }
-        | _PLACE,
+        | PLACE,
     ),
-    "StageState": _answer_object(
+    "StageState": answer_shape(
         {
             "stage": TEXT,
             "topic": NAME,
@@ -303,7 +314,7 @@ COMPONENTS: dict[str, Schema] = {
             "expires_ts": {"type": "integer"},
         }
     ),
-    "PublishRequest": _object(
+    "PublishRequest": object_shape(
         "*",
         {
             "stages": {
@@ -317,29 +328,29 @@ COMPONENTS: dict[str, Schema] = {
             "epoch": U64,
         },
     ),
-    "Published": _answer_object(
+    "Published": answer_shape(
         {
             "written": {
                 "type": "array",
-                "items": _object(
+                "items": object_shape(
                     "*",
-                    {"topic": NAME, "partition": PARTITION_NUMBER, **_SEQS, "head_seq": U64, "count": COUNT},
+                    {"topic": NAME, "partition": PARTITION_NUMBER, **SEQS, "head_seq": U64, "count": COUNT},
                 ),
             },
             "deduped": FLAG,
         }
     ),
-    "AbortRequest": _object("*", {"stages": {"type": "array", "minItems": 1, "items": TEXT}}),
-    "Aborted": _answer_object({"stages": {"type": "array", "items": TEXT}}),
-    "WatchPlace": _question(
+    "AbortRequest": object_shape("*", {"stages": {"type": "array", "minItems": 1, "items": TEXT}}),
+    "Aborted": answer_shape({"stages": {"type": "array", "items": TEXT}}),
+    "WatchPlace": question_shape(
         {
             "from_seq": U64 | {"default": 0, "description": "Records behind this seq."},
             "tail": FLAG | {"default": False, "description": "Only records that come from now on."},
             "partition": PARTITION_NUMBER | {"default": 0},
-            "match": _MATCH,
+            "match": MATCH,
         }
     ),
-    "WatchRequest": _question(
+    "WatchRequest": question_shape(
         {
             "topics": {
                 "type": "object",
@@ -351,7 +362,7 @@ COMPONENTS: dict[str, Schema] = {
                 "oneOf": [TEXT, {"type": "array", "items": TEXT}],
                 "description": "Leave out records of these nodes.",
             },
-            "match": _MATCH,
+            "match": MATCH,
             "limit": COUNT | {"default": 256, "description": "Records in one event; more than allowed is clamped."},
             "max_batch_bytes": COUNT
             | {"default": limits.BATCH_BYTES_DEFAULT, "description": "Payload of one event; clamped to 8 MiB."},
@@ -366,21 +377,25 @@ COMPONENTS: dict[str, Schema] = {
             "consistency": {"type": "string", "description": "`eventual`, or `strong`: only what is synced."},
         },
     ),
-    "WatchSession": _answer_object(
+    "WatchSession": answer_shape(
         {
             "wid": TEXT,
             "stream_url": TEXT,
             "session_ttl_ms": COUNT,
             "topics": {
                 "type": "object",
-                "additionalProperties": _object("*", {"from_seq": U64, **_WATERMARKS}),
+                "additionalProperties": object_shape("*", {"from_seq": U64, **_WATERMARKS}),
             },
         }
     ),
-    "TokenRequest": _object(
+    "TokenRequest": object_shape(
         "",
         {
-            "wid": {"type": "string", "description": "The watch session that it is for; any when left out."},
+            "wid": {
+                "type": "string",
+                "maxLength": WID_CHARS_MAX,
+                "description": "The watch session that it is for; any when left out.",
+            },
             "topics": {
                 "type": "array",
                 "maxItems": limits.STREAM_TOKEN_TOPICS_MAX,
@@ -396,7 +411,7 @@ COMPONENTS: dict[str, Schema] = {
             },
         },
     ),
-    "Token": _answer_object(
+    "Token": answer_shape(
         {"token": TEXT, "expires_ts": {"type": "integer"}, "scopes": {"type": "array", "items": TEXT}},
         {"topics": {"type": "array", "items": TEXT}, "wid": TEXT, "stream_url": TEXT},
     ),

@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 def nameless(event: Event) -> bytes:
     """An event without its id."""
-    return _frame(_NAMES[event.kind], event.text)
+    return frame(_NAMES[event.kind], event.text)
 
 
 def whole(event: Event) -> bytes:
@@ -67,7 +67,7 @@ def whole_chunk(event: Event) -> bytes:
     return chunk(whole(event))
 
 
-def _frame(name: bytes, text: bytes) -> bytes:
+def frame(name: bytes, text: bytes) -> bytes:
     """`text` is a JSON object without its opening brace. JSON has line breaks only between its tokens, where the client
     puts them back when it joins the lines."""
     if b"\n" in text or b"\r" in text:
@@ -76,7 +76,7 @@ def _frame(name: bytes, text: bytes) -> bytes:
 
 
 def error_frame(code: int, message: str, **detail: object) -> bytes:
-    return _frame(b"error", msgspec.json.encode({"code": code, "error": message, **detail})[1:])
+    return frame(b"error", msgspec.json.encode({"code": code, "error": message, **detail})[1:])
 
 
 class EventStream:

@@ -52,8 +52,8 @@ class Throttle:
             return
         self.refused += 1
         raise Throttled(
-            "the server is behind with its work and admits only some writes; try again later, or write with "
-            "disable_backpressure: true",
+            "the server is behind with its work and admits only some of what is asked for; try again later (a write "
+            "with disable_backpressure: true waits instead)",
             retry_after_ms=min(int(BEAT_MS / self.share), RETRY_MS_MAX),
         )
 

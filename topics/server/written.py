@@ -8,7 +8,6 @@ from topics.engine.ticket import Ticket
 from topics.model import Durability, Written
 from topics.server.answers import NS_PER_MS
 from topics.server.context import Context
-from topics.server.exchange import OK_JSON
 from topics.server.message import Response
 
 _ANSWER: Final = (
@@ -61,6 +60,7 @@ class Template:
     def __init__(self, context: Context, ticket: Ticket, timing: Timing) -> None:
         written = ticket.result()
         assert isinstance(written, Written)
+        self._ok_json = context.heading.ok_json
         self._body = _ANSWER % (
             written.topic.encode(),
             _SEQ,
@@ -76,7 +76,7 @@ class Template:
     def of(self, seq_digits: int) -> bytes:
         """The whole answer with its head, for seqs of so many digits: `% (id, number, seq, seq, seq, seq)`."""
         body_bytes = len(self._body) + _SEQ_COUNT * (seq_digits - len(_SEQ))
-        return OK_JSON % (b"%b-%d", body_bytes, self._body)
+        return self._ok_json % (b"%b-%d", body_bytes, self._body)
 
 
 def _told(

@@ -54,6 +54,12 @@ def decode_stage(body: bytes, limits: RecordLimits) -> StageRequest:
             field="producer_id",
             expected="no idempotency_key, producer_id, epoch or sequence",
         )
+    if batch.delay_ms or batch.not_before_ms:
+        raise InvalidRequest(
+            "staged records cannot be delayed: they are there when their stage is published",
+            field="delay_ms",
+            expected="no delay_ms or not_before",
+        )
     return StageRequest(stage, batch)
 
 

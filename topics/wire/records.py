@@ -21,8 +21,9 @@ from msgspec import UNSET, Raw, UnsetType
 from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_key
 from topics.core.records import DEFAULT_LIMITS, Json, RecordLimits, Records
 from topics.errors import InvalidRequest
-from topics.limits import PARTITIONS_MAX
+from topics.limits import PARTITIONS_MAX, U64_MAX
 from topics.wire import json
+from topics.wire.numbers import whole
 
 T = TypeVar("T")
 
@@ -46,6 +47,8 @@ class _Body(msgspec.Struct):
     disable_backpressure: bool | UnsetType | None = UNSET
     partition: int | UnsetType | None = UNSET
     key: str | UnsetType | None = UNSET
+    delay_ms: int | UnsetType | None = UNSET
+    not_before: int | UnsetType | None = UNSET
 
 
 _decoder = msgspec.json.Decoder(_Body)
@@ -63,7 +66,17 @@ _PRODUCER = ("producer_id", "epoch", "sequence")
 class WriteBatch:
     """A write request: checked records, and what the client said about them. None is "not said"."""
 
-    __slots__ = ("config", "create", "dedupe_key", "disable_backpressure", "key", "partition", "records")
+    __slots__ = (
+        "config",
+        "create",
+        "dedupe_key",
+        "delay_ms",
+        "disable_backpressure",
+        "key",
+        "not_before_ms",
+        "partition",
+        "records",
+    )
 
     def __init__(self, records: Records) -> None:
         self.records = records
@@ -74,6 +87,9 @@ class WriteBatch:
         self.partition: int | None = None
         self.key: str | None = None
         """Chooses the partition when the client did not: see `core/partition.py`."""
+        self.delay_ms = 0
+        self.not_before_ms = 0
+        """Of jobs: nobody gets them before."""
 
     def _take_options(self, body: _Body) -> None:
         self.dedupe_key = _dedupe_key(body)
@@ -82,6 +98,8 @@ class WriteBatch:
         self.disable_backpressure = bool(body.disable_backpressure)
         self.partition = _partition(_said(body.partition))
         self.key = _said(body.key)
+        self.delay_ms = whole("delay_ms", _said(body.delay_ms), U64_MAX)
+        self.not_before_ms = whole("not_before", _said(body.not_before), U64_MAX)
         if self.partition is not None and self.key is not None:
             expected = "partition or key"
             raise InvalidRequest(

@@ -52,6 +52,19 @@ async def test_put_creates_then_updates(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_put_may_leave_one_that_exists_as_it_is(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        made = await api.put("/v0/topics/jobs?if_missing=true", {"ttl_ms": 1})
+        assert (made.status, made.body["created"], made.body["config"]["ttl_ms"]) == (201, True, 1)
+        left = await api.put("/v0/topics/jobs?if_missing=true", {"ttl_ms": 2, "partitions": 2, "type": "queue"})
+        assert (left.status, left.body["created"], left.body["config"]) == (200, False, DEFAULTS | {"ttl_ms": 1})
+        assert (await api.get("/v0/topics/jobs")).body["config"]["ttl_ms"] == 1
+        wrong = await api.put("/v0/topics/jobs?if_missing=true", {"ttl_ms": -1})
+        assert (wrong.status, wrong.body["error"]["detail"]["field"]) == (400, "ttl_ms")
+        assert (await api.put("/v0/topics/jobs?if_missing=perhaps")).status == 400
+
+
+@on_loop
 async def test_put_without_a_body_is_all_defaults(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         made = await api.put("/v0/topics/jobs")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from topics.core import config as configs
 from topics.core.commands import Append
-from topics.core.dedupe import check_idempotency_key
+from topics.core.dedupe import DedupeKey, check_idempotency_key
 from topics.core.partition import partition_of
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
@@ -67,7 +67,21 @@ def _command(host: Host, request: Request, batch: WriteBatch) -> Append:
         dedupe_key = check_idempotency_key(header)
     if batch.config is not None and request.principal is not EVERYBODY:
         check_config(request.principal, batch.config)
-    return Append(topic, batch.records, partition_for(host, topic, batch), dedupe_key, batch.create, batch.config)
+    return append_of(host, topic, batch, dedupe_key)
+
+
+def append_of(host: Host, topic: str, batch: WriteBatch, dedupe_key: DedupeKey | None) -> Append:
+    """The command that a write is."""
+    return Append(
+        topic,
+        batch.records,
+        partition_for(host, topic, batch),
+        dedupe_key,
+        batch.create,
+        batch.config,
+        batch.delay_ms,
+        batch.not_before_ms,
+    )
 
 
 def partition_for(host: Host, topic: str, batch: WriteBatch) -> int:

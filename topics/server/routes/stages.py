@@ -67,7 +67,7 @@ def publish(context: Context, request: Request, reply: Reply) -> None:
     def make(ticket: Ticket) -> Response:
         published = ticket.result()
         assert isinstance(published, Published)
-        fields = {"written": [_part(written) for written in published.written], "deduped": published.deduped}
+        fields = {"written": [part_of(written) for written in published.written], "deduped": published.deduped}
         return success(context, request, fields)
 
     command = Publish(wanted.stages, wanted.producer_id, wanted.epoch)
@@ -97,7 +97,7 @@ def _check_stages(host: Host, request: Request, names: tuple[str, ...]) -> None:
             check_name(request.principal, found.topic)
 
 
-def _part(written: Written) -> dict[str, object]:
+def part_of(written: Written) -> dict[str, object]:
     return {
         "topic": written.topic,
         "partition": written.partition,

@@ -34,6 +34,7 @@ def _configure(context: Context, request: Request, reply: Reply, merge: bool) ->
     host = context.ready()
     fields = decode_config(request.body)
     check_config(request.principal, fields)
+    if_missing = not merge and Query(request.query).flag("if_missing", False)
 
     def make(ticket: Ticket) -> Response:
         configured = ticket.result()
@@ -45,7 +46,8 @@ def _configure(context: Context, request: Request, reply: Reply, merge: bool) ->
         }
         return success(context, request, answered, 201 if configured.created else 200)
 
-    when_done(context, request, reply, host.decide(Configure(request.params["topic"], fields, merge)), make)
+    command = Configure(request.params["topic"], fields, merge, if_missing)
+    when_done(context, request, reply, host.decide(command), make)
 
 
 def drop(context: Context, request: Request, reply: Reply) -> None:
@@ -83,7 +85,7 @@ def _state(found: TopicState) -> dict[str, object]:
         fields[name] = getattr(found, name)
     if found.stopped is not None:
         fields["stopped"] = found.stopped
-    return fields
+    return fields | _queue(found)
 
 
 def _summary(found: TopicState) -> dict[str, object]:
@@ -91,7 +93,20 @@ def _summary(found: TopicState) -> dict[str, object]:
     fields |= _partition(found)
     for name in ("head_seq", "earliest_seq", "count", "bytes"):
         fields[name] = getattr(found, name)
-    return fields | {"durable": found.config.durable, "effective_priority": found.effective_priority}
+    fields |= {"durable": found.config.durable, "effective_priority": found.effective_priority}
+    return fields | _queue(found)
+
+
+def _queue(found: TopicState) -> dict[str, object]:
+    """The jobs of a queue; nothing for a log."""
+    state = found.queue
+    if state is None:
+        return {}
+    fields: dict[str, object] = {name: getattr(state, name) for name in ("ready", "in_flight", "delayed")}
+    fields["dead_lettered"] = state.dead_lettered
+    if state.dead_letter_error is not None:
+        fields["dead_letter_error"] = state.dead_letter_error
+    return {"queue": fields}
 
 
 def _partition(found: TopicState) -> dict[str, int]:
@@ -171,9 +186,10 @@ ROUTES = (
         Operation(
             "Create or configure a topic",
             "Creates the topic, or makes this its whole config: fields that are not named go back to their defaults. "
-            "`type` and `partitions` never change. Repeating it does nothing.",
+            "`type` and `partitions` never change. Repeating it does nothing. With `if_missing` a topic that exists "
+            "stays as it is, and `created` says whether it was made.",
             "topics",
-            parameters=(TOPIC,),
+            parameters=(TOPIC, flag_parameter("if_missing", False, "Leave a topic that exists as it is.")),
             request_body=body("TopicConfig", required=False),
             responses={
                 "200": answer("Configured", "The topic existed; this is its config now."),
