@@ -32,7 +32,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Begin": ("connect", "open"),
     "Clients and topics": ("Client", "Topic"),
     "Producers": ("Producer", "TopicProducer", "Delivery", "Delivered"),
-    "Queues": ("Queue", "Job", "Worked", "CompletedJobs", "QueueState", "Redriven"),
+    "Queues": ("Queue", "Job", "Worked", "AckedJobs", "NackedJobs", "CompletedJobs", "QueueState", "Redriven"),
     "Cursors": ("Cursor", "CursorStore", "FileCursors", "MemoryCursors"),
     "What comes back": (
         *("Record", "Gap", "Page", "Tombstone", "Written", "Deleted", "TopicState", "Configured", "Dropped"),
@@ -84,7 +84,10 @@ def _name(name: str, value: Any) -> str:
 
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:
-    return ((name, value) for name, value in kind.__dict__.items() if not name.startswith("_") and _is_told(value))
+    """Those of the class, behind those of the classes of ours that it stands on."""
+    ours = [each for each in reversed(kind.__mro__) if each.__module__.startswith("topics.")]
+    members = ((name, value) for each in ours for name, value in each.__dict__.items())
+    return ((name, value) for name, value in members if not name.startswith("_") and _is_told(value))
 
 
 def _is_told(value: Any) -> bool:

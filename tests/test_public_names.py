@@ -15,12 +15,18 @@ VALUES = ["Discard", "Durability", "Gap", "Page", "Reason", "Record", "Tombstone
 ANSWERS = ["Aborted", "Configured", "Deleted", "Dropped", "Published", "StageState", "TopicState", "Written"]
 CURSORS = ["Cursor", "CursorStore", "FileCursors", "MemoryCursors"]
 PRODUCERS = ["Delivered", "Delivery", "Producer", "TopicProducer"]
+JOBS = ["AckedJobs", "CompletedJobs", "Job", "NackedJobs", "Queue", "QueueState", "Redriven", "Worked"]
 CLIENTS = ["Client", "Topic", "connect", "open", "sync", "trace_context"]
-NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *CLIENTS, "errors", "__version__"]
+NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *CLIENTS, "errors", "__version__"]
 
-CLIENT_NAMES = ["abort", "backup", "close", "follow", "producer", "publish", "stage", "topic", "topics"]
+CLIENT_NAMES = ["abort", "backup", "close", "follow", "pages", "producer", "publish", "queue", "stage", "topic"]
+CLIENT_NAMES += ["topics"]
 TOPIC_NAMES = ["configure", "create", "delete", "diff", "drop", "follow", "name", "producer", "state", "write"]
 TOPIC_NAMES += ["write_many"]
+QUEUE_NAMES = ["ack", "claim", "create", "nack", "name", "node", "put", "put_many", "redrive", "run", "state", "work"]
+JOB_NAMES = ["ack", "complete", "data", "deadline_ms", "deliveries", "extend", "lease_id", "lost", "meta", "nack"]
+JOB_NAMES += ["node", "partition", "queue", "seq", "settled", "tag", "ts"]
+SYNC_NAMES = ["Client", "Delivery", "Job", "Producer", "Queue", "Topic", "TopicProducer", "connect", "open"]
 
 
 def methods(kind: type) -> list[str]:
@@ -31,14 +37,16 @@ def test_these_names_stay() -> None:
     assert sorted(topics.__all__) == sorted(NAMES)
     assert methods(topics.Client) == CLIENT_NAMES
     assert methods(topics.Topic) == TOPIC_NAMES
-    assert sorted(sync.__all__) == ["Client", "Delivery", "Producer", "Topic", "TopicProducer", "connect", "open"]
+    assert methods(topics.Queue) == QUEUE_NAMES
+    assert methods(topics.Job) == JOB_NAMES
+    assert sorted(sync.__all__) == SYNC_NAMES
 
 
 def test_every_name_is_there_and_says_what_it_is() -> None:
     for name in topics.__all__:
         value = getattr(topics, name)
         assert name == "__version__" or inspect.getdoc(value), name
-    for kind in (topics.Client, topics.Topic, sync.Client, sync.Topic):
+    for kind in (topics.Client, topics.Topic, topics.Queue, topics.Job, sync.Client, sync.Topic, sync.Queue, sync.Job):
         assert [name for name in methods(kind) if not getattr(kind, name).__doc__] == []
 
 

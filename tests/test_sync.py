@@ -20,6 +20,8 @@ PAIRS = [
     (sync.Topic, topics.Topic),
     (sync.Producer, topics.Producer),
     (sync.TopicProducer, topics.TopicProducer),
+    (sync.Queue, topics.Queue),
+    (sync.Job, topics.Job),
 ]
 
 
@@ -63,6 +65,46 @@ def test_the_whole_way_without_asyncio(tmp_path: Path) -> None:
     with sync.open(tmp_path) as client:
         assert client.topic("orders").state().head_seq == 3
         assert client.topic("orders").drop().deleted
+
+
+def test_jobs_without_asyncio(tmp_path: Path) -> None:
+    with sync.open(tmp_path) as client:
+        queue = client.queue("jobs", node="me")
+        assert (queue.name, queue.node, repr(queue)) == ("jobs", "me", "<Queue jobs>")
+        queue.create(max_deliveries=3, dead_letter="dead")
+        queue.put_many({"data": number} for number in range(1, 7))
+        one, two = queue.claim(2)
+        assert (one.data, one.seq, one.deliveries, repr(two)) == (1, 1, 1, "<Job jobs/2 delivery 1>")
+        with one:
+            assert one.extend(60_000)
+        with pytest.raises(ValueError, match="no good"), two:
+            raise ValueError("no good")
+        assert one.settled and two.settled
+        (three,) = queue.claim()
+        three.complete({"results": [{"data": "three"}]})
+        assert client.topic("results").state().count == 1
+        assert [job.seq for job in queue.claim(2)] == [4, 5]
+        assert (queue.ack([4]).acked, queue.nack([5, 4]).skipped) == (1, [4])
+        seen = []
+        for job in queue.work():
+            with job:
+                seen.append(job.data)
+            if len(seen) == 2:
+                break
+        assert seen == [5, 6]
+        queue.put(7)
+        threads: list[str] = []
+        worked = queue.run(lambda job: threads.append(threading.current_thread().name), until_empty=True)
+        assert worked.done >= 1 and threads[0].startswith("topics job")
+        assert queue.redrive(dry_run=True, dead_letter="jobs").moved == 0
+
+
+def test_an_event_of_threading_stops_a_worker(tmp_path: Path) -> None:
+    stop = threading.Event()
+    with sync.open(tmp_path) as client:
+        queue = client.queue("jobs")
+        queue.put("only")
+        assert queue.run(lambda job: stop.set(), stop=stop).done == 1
 
 
 def test_follow_is_a_plain_loop(tmp_path: Path) -> None:

@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 
 from topics import settings as setting_table
 from topics.client.client import Client
-from topics.client.pages import Pages
-from topics.client.transport import DeleteRequest, Place, ReadRequest, StageRequest, Stream, WriteRequest
-from topics.client.watching import Watching
+from topics.client.transport import DeleteRequest, Place, ReadRequest, Seen, StageRequest, Stream, WriteRequest
 from topics.core import config as configs
 from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
 from topics.core.cut import Shape
@@ -23,11 +21,13 @@ from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
 from topics.core.records import Records
+from topics.embeddedjobs import EmbeddedJobs
+from topics.embeddedwatch import EmbeddedWatch
 from topics.engine.backupstream import BackupStream
 from topics.engine.host import Host
 from topics.engine.opening import opener, record_limits
 from topics.errors import BatchTooLarge, InvalidRequest, NotReady, ShuttingDown, Throttled, TopicsError
-from topics.limits import WAIT_MS_MAX
+from topics.limits import U64_MAX, WAIT_MS_MAX
 from topics.model import (
     Aborted,
     Configured,
@@ -41,6 +41,7 @@ from topics.model import (
 )
 from topics.savefile import PathLike
 from topics.settings import Settings
+from topics.wire.numbers import whole
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ def open(path: str | PathLike, **settings: str | int | None) -> Client:
     return Client(Embedded(setting_table.build(values)))
 
 
-class Embedded:
+class Embedded(EmbeddedJobs):
     """A transport without a wire."""
 
     def __init__(self, settings: Settings) -> None:
@@ -65,6 +66,7 @@ class Embedded:
         self._limits = record_limits(settings)
         self._host: Host | None = None
         self._closing = False
+        self._watches: set[EmbeddedWatch] = set()
 
     async def open(self) -> None:
         if self._host is not None:
@@ -81,6 +83,8 @@ class Embedded:
         if self._host is None or self._closing:
             return
         self._closing = True
+        for watch in list(self._watches):
+            watch.end(self._being_closed())
         try:
             await _to_the_end(asyncio.create_task(self._host.close()))
         finally:
@@ -89,10 +93,13 @@ class Embedded:
 
     def _open_host(self) -> Host:
         if self._closing:
-            raise ShuttingDown(f"{self._settings.data_dir} is being closed")
+            raise self._being_closed()
         if self._host is None:
             raise NotReady(f"{self._settings.data_dir} is not open: use the client inside `async with topics.open(…)`")
         return self._host
+
+    def _being_closed(self) -> ShuttingDown:
+        return ShuttingDown(f"{self._settings.data_dir} is being closed")
 
     async def _submit(self, command: Command, kind: type[T]) -> T:
         reply = await self._open_host().submit_patiently(command)
@@ -104,10 +111,12 @@ class Embedded:
 
     # ---- topics
 
-    async def configure(self, topic: str, fields: Mapping[str, object], *, merge: bool) -> Configured:
+    async def configure(
+        self, topic: str, fields: Mapping[str, object], *, merge: bool, if_missing: bool = False
+    ) -> Configured:
         if merge:
             self._open_host().engine.machine.topic(topic)
-        return await self._submit(Configure(topic, fields, merge), Configured)
+        return await self._submit(Configure(topic, fields, merge, if_missing), Configured)
 
     async def drop(self, topic: str, *, if_empty: bool) -> Dropped:
         return await self._submit(Drop(topic, if_empty), Dropped)
@@ -129,6 +138,8 @@ class Embedded:
             _dedupe_key(request),
             request.create,
             request.config,
+            whole("delay_ms", request.delay_ms, U64_MAX),
+            whole("not_before", request.not_before_ms, U64_MAX),
         )
         return await self._submit(command, Written)
 
@@ -153,6 +164,7 @@ class Embedded:
         return self._open_host().engine.read(
             topic,
             from_seq,
+            from_ts=request.from_ts,
             partition=request.partition,
             limit=request.limit,
             byte_budget=request.max_batch_bytes,
@@ -161,15 +173,13 @@ class Embedded:
             shape=Shape(tags=request.include_tags, meta=request.include_meta),
         )
 
-    def pages(self, place: Place) -> Stream[Page]:
-        return Pages(self.read, place)
-
-    def watch(self, places: Sequence[Place]) -> Stream[Page | Dropped]:
-        return Watching(self, places)
+    def watch(self, places: Sequence[Place]) -> Stream[Seen]:
+        return EmbeddedWatch(places, self._open_host, self._watches)
 
     async def delete(self, topic: str, request: DeleteRequest) -> Deleted:
         match = None if request.match is None else parse_match(request.match)
-        command = Delete(topic, request.partition, request.before_seq, match)
+        before_seq = None if request.before_seq is None else whole("before_seq", request.before_seq, U64_MAX)
+        command = Delete(topic, request.partition, before_seq, match)
         if request.erase:
             return await self._open_host().erase(command)
         return await self._submit(command, Deleted)

@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import ParamSpec, Self
 
 from topics import client, embedded
-from topics.client.blocking import Face, Portal, blocking, handing, iterating, making
+from topics.client.blocking import Face, Portal, blocking, handing, iterating, iterating_faces, making
+from topics.client.blockingjob import BlockingJob as Job
 from topics.savefile import PathLike
 
 P = ParamSpec("P")
 
-__all__ = ["Client", "Delivery", "Producer", "Topic", "TopicProducer", "connect", "open"]
+__all__ = ["Client", "Delivery", "Job", "Producer", "Queue", "Topic", "TopicProducer", "connect", "open"]
 
 
 def open(path: str | PathLike, **settings: str | int | None) -> Client:
@@ -105,6 +106,38 @@ class Topic(Face[client.Topic]):
     delete = blocking(client.Topic.delete)
 
 
+def _faces(jobs: list[client.Job], portal: Portal) -> list[Job]:
+    return [Job(job, portal) for job in jobs]
+
+
+class Queue(Face[client.Queue]):
+    """A queue by its name. Making this object touches nothing; the first job that is put creates the queue if need be.
+
+    `node` is the name under which this program holds jobs; one is made up when there is none.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name, which is that of the topic it is."""
+        return self._behind.name
+
+    @property
+    def node(self) -> str:
+        """Who holds the jobs that are claimed through this object."""
+        return self._behind.node
+
+    create = blocking(client.Queue.create)
+    state = blocking(client.Queue.state)
+    put = blocking(client.Queue.put)
+    put_many = blocking(client.Queue.put_many)
+    claim = handing(client.Queue.claim, _faces)
+    ack = blocking(client.Queue.ack)
+    nack = blocking(client.Queue.nack)
+    work = iterating_faces(client.Queue.work, Job)
+    run = blocking(client.Queue.run)
+    redrive = blocking(client.Queue.redrive)
+
+
 class Client(Face[client.Client]):
     """All topics of one engine. Use it in `with`, which opens and closes it."""
 
@@ -132,9 +165,14 @@ class Client(Face[client.Client]):
         """The topic of this name, whether it exists already or not."""
         return Topic(self._behind.topic(name), self._portal)
 
+    def queue(self, name: str, *, node: str | None = None) -> Queue:
+        """The queue of this name, whether it exists already or not. Its jobs are claimed under the name `node`."""
+        return Queue(self._behind.queue(name, node=node), self._portal)
+
     topics = iterating(client.Client.topics)
     producer = making(client.Client.producer, Producer)
     follow = iterating(client.Client.follow)
+    pages = iterating(client.Client.pages)
     stage = blocking(client.Client.stage)
     publish = blocking(client.Client.publish)
     abort = blocking(client.Client.abort)

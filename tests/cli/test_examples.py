@@ -40,9 +40,22 @@ def place(world: tuple[Path, Served], tmp_path: Path) -> Path:
         client.topic("payments").write(1)
         client.topic("copy").write(1)
         client.topic("invoices").drop()
+        jobs(client)
+    (tmp_path / "tasks.py").write_text("def handle(job):\n    pass\n")
     (tmp_path / "data").symlink_to(here / "data")
     copytree(here / "elsewhere", tmp_path / "elsewhere")
     return tmp_path
+
+
+def jobs(client: topics.sync.Client) -> None:
+    """Queues, with jobs that were claimed by hand and one that is dead."""
+    client.queue("mail").create()
+    client.topic("jobs").drop()
+    queue = client.queue("jobs", node="topics-queue")
+    queue.create(dead_letter="jobs.dead")
+    queue.put_many({"data": number} for number in range(1, 5))
+    assert [job.seq for job in queue.claim(3)] == [1, 2, 3]
+    client.topic("jobs.dead").write("failed", meta={"$dead_letter_from": "jobs"})
 
 
 @pytest.mark.parametrize(("path", "lines"), EXAMPLES)

@@ -54,6 +54,7 @@ def test_a_stream_is_a_head_and_then_what_comes(loop: str) -> None:
             status, headers = await head(caller)
             assert status == 200
             assert headers == {
+                "date": "Tue, 14 Nov 2023 22:13:20 GMT",
                 "content-type": "text/event-stream",
                 "x-request-id": "mine",
                 "connection": "keep-alive",

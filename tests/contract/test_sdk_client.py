@@ -8,7 +8,7 @@ import topics
 from tests.client.rig import on_loop
 from tests.contract.sdk import each_form, opened
 from topics import Client, errors
-from topics.client.client import TOPICS_PAGE
+from topics.client.listing import TOPICS_PAGE
 
 
 async def everything(client: Client, *names: str) -> list[list[object]]:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import topics
 from tests.client.rig import on_loop, settle, soon, take
-from tests.contract.sdk import each_form, opened
+from tests.contract.sdk import each_form, opened, opened_in_time, written_at_two_times
 from topics import Durability, Page, Reason, Record, errors
 from topics.core.partition import partition_of
 
@@ -38,6 +39,17 @@ async def test_create_again_replaces_and_configure_merges(tmp_path: Path, form: 
         assert (merged.created, merged.config.ttl_ms, merged.config.cap_records) == (False, 60_000, 9)
         replaced = await orders.create(cap_bytes=1000)
         assert replaced.config == topics.TopicConfig(cap_bytes=1000)
+
+
+@each_form
+@on_loop
+async def test_one_of_many_creates_it_and_the_others_leave_it(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        orders = client.topic("orders")
+        made = await asyncio.gather(*(orders.create(if_missing=True, ttl_ms=ttl_ms) for ttl_ms in range(1, 9)))
+        (first,) = [each for each in made if each.created]
+        assert {each.config for each in made} == {first.config} and 1 <= first.config.ttl_ms <= 8
+        assert (await orders.state()).config == first.config
 
 
 @each_form
@@ -303,6 +315,18 @@ async def test_a_page_tells_what_the_cap_took(tmp_path: Path, form: str) -> None
 
 @each_form
 @on_loop
+async def test_a_loss_is_told_whoever_wrote_what_is_lost(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        recent = client.topic("recent")
+        await recent.create(cap_records=2)
+        await recent.write_many([{"data": n, "node": "me"} for n in range(1, 6)])
+        page = await recent.diff(node="me")
+        assert page.tombstone is not None and (page.tombstone.gap_from, page.tombstone.gap_to) == (1, 3)
+        assert (page.count, page.next_from_seq) == (0, 5)
+
+
+@each_form
+@on_loop
 async def test_diff_waits_for_a_record_and_no_longer(tmp_path: Path, form: str) -> None:
     async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
@@ -331,6 +355,36 @@ async def test_a_wait_is_not_ended_by_what_the_reader_does_not_want(tmp_path: Pa
         assert (datas(page), page.next_from_seq) == (["theirs"], 2)
 
 
+@each_form
+@on_loop
+async def test_a_time_is_a_place_to_read_from(tmp_path: Path, form: str) -> None:
+    async with opened_in_time(form, tmp_path) as client:
+        orders = client.topic("orders")
+        early, late = await written_at_two_times(orders)
+        everything = (await orders.diff()).records
+        for time in (early, late):
+            found = await orders.diff(from_ts=time)
+            assert found.records == [record for record in everything if record.ts >= time]
+        assert (await orders.diff(from_ts=0)).records == everything
+        beyond = await orders.diff(from_ts=late + 1_000_000)
+        assert (beyond.count, beyond.caught_up, beyond.next_from_seq) == (0, True, everything[-1].seq)
+        both = await orders.diff(everything[-1].seq - 1, from_ts=early)
+        assert both.records == everything[-1:], "the later of both"
+
+
+@each_form
+@pytest.mark.parametrize("time", [-1, 2**64, 1.5, "10m", True])
+@on_loop
+async def test_a_time_that_is_none_is_refused(tmp_path: Path, form: str, time: Any) -> None:
+    async with opened(form, tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write(1)
+        with pytest.raises(errors.InvalidRequest, match="from_ts must be whole milliseconds since 1970, not"):
+            await orders.diff(from_ts=time)
+        with pytest.raises(errors.InvalidRequest, match="from_ts must be whole milliseconds since 1970, not"):
+            orders.follow(from_ts=time)
+
+
 # ---- deleting
 
 
@@ -349,6 +403,9 @@ async def test_delete_by_seq_by_tag_and_by_both(tmp_path: Path, form: str) -> No
         assert (datas(page), page.tombstone) == ([5], None)
         with pytest.raises(errors.InvalidRequest, match="before_seq, match, or both"):
             await orders.delete()
+        with pytest.raises(errors.InvalidRequest, match="before_seq must be a whole number from 0 to") as refused:
+            await orders.delete(before_seq=-3)
+        assert (refused.value.detail["field"], refused.value.detail["value"]) == ("before_seq", "-3")
 
 
 @each_form

@@ -35,6 +35,7 @@ terminal and JSON lines in a pipe. `topics COMMAND --help` explains a command, w
 HELP_FLAGS = {"--help", "-h"}
 SECTIONS = {
     "Records": ("write", "read", "tail", "delete", "topic"),
+    "Jobs": ("work", "queue"),
     "Server": ("serve", "stat", "doctor", "bench", "settings"),
     "Directory": ("backup", "restore", "fsck", "inspect"),
     "This command": ("completion", "help", "version"),

@@ -14,6 +14,7 @@ from topics.errors import (
     Damaged,
     Forbidden,
     InvalidSetting,
+    NotAQueue,
     NotReady,
     ShuttingDown,
     StageNotFound,
@@ -27,6 +28,7 @@ from topics.errors import (
 
 _NEXT: tuple[tuple[type[TopicsError], str], ...] = (
     (TopicNotFound, "`topics topic ls` lists those there are"),
+    (NotAQueue, "`topics topic create NAME --type queue` makes one"),
     (StageNotFound, "it may have expired; stage the records again"),
     (InvalidSetting, "`topics settings` shows them all"),
     (Unauthorized, "name a key with --key or TOPICS_API_KEY"),

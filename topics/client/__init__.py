@@ -4,9 +4,12 @@ from topics.client.client import Client
 from topics.client.connector import connect
 from topics.client.cursors import Cursor, CursorStore, MemoryCursors
 from topics.client.delivery import Delivered, Delivery
+from topics.client.job import Job
 from topics.client.producer import Producer, TopicProducer
+from topics.client.queue import Queue
 from topics.client.topic import Topic
 from topics.client.tracing import trace_context
+from topics.client.worker import Worked
 
 __all__ = [
     "Client",
@@ -14,10 +17,13 @@ __all__ = [
     "CursorStore",
     "Delivered",
     "Delivery",
+    "Job",
     "MemoryCursors",
     "Producer",
+    "Queue",
     "Topic",
     "TopicProducer",
+    "Worked",
     "connect",
     "trace_context",
 ]

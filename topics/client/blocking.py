@@ -66,6 +66,14 @@ class Portal:
             return self._loop
 
 
+class LoopPortal(Portal):
+    """The way into a loop that runs anyway, for threads that work for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
@@ -146,6 +154,20 @@ def iterating(method: Callable[Concatenate[A, P], AsyncIterator[R]]) -> Callable
     original = inspect.signature(method)
     annotation = str(original.return_annotation).replace("AsyncIterator", "Iterator")
     iterate.__dict__["__signature__"] = original.replace(return_annotation=annotation)
+    return iterate
+
+
+def iterating_faces(
+    method: Callable[Concatenate[A, P], AsyncIterator[B]], face_of: Callable[[B, Portal], F]
+) -> Callable[Concatenate[Face[A], P], Iterator[F]]:
+    """The same for an async iterator of asyncio objects: the iterator gives the faces of them."""
+    plain = iterating(method)
+
+    @functools.wraps(plain)
+    def iterate(face: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[F]:
+        for event in plain(face, *args, **kwargs):
+            yield face_of(event, face._portal)
+
     return iterate
 
 

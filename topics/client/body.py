@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from topics import jsontext
+from topics.client.jobtransport import ResultRequest
 from topics.client.transport import DeleteRequest, ReadRequest, StageRequest, WriteRequest
 from topics.errors import InvalidRequest
 
@@ -21,7 +22,11 @@ _PRODUCER = ("producer_id", "epoch", "sequence")
 
 def write_body(request: WriteRequest) -> bytes:
     fields = _records(request) | _said(
-        idempotency_key=request.idempotency_key, create=request.create, config=_plain(request.config)
+        idempotency_key=request.idempotency_key,
+        create=request.create,
+        config=_plain(request.config),
+        delay_ms=request.delay_ms,
+        not_before=request.not_before_ms,
     )
     if request.producer is not None:
         if request.idempotency_key is not None:
@@ -35,8 +40,15 @@ def stage_body(request: StageRequest) -> bytes:
     return _encode(_records(request) | {"stage": request.stage}, request.records)
 
 
+def results_body(fields: Fields, results: Sequence[ResultRequest]) -> bytes:
+    """An ack, and what is written with it."""
+    produce = [{"topic": result.topic, "records": list(map(_record, result.records))} for result in results]
+    return _encode({**fields, "produce": produce}, [record for result in results for record in result.records])
+
+
 def read_body(request: ReadRequest) -> bytes:
     fields: dict[str, object] = {"from_seq": request.from_seq, "include_tags": request.include_tags}
+    fields |= _said(from_ts=request.from_ts)
     for name in ("partition", "limit", "max_batch_bytes", "wait_ms", "match"):
         if value := getattr(request, name):
             fields[name] = value

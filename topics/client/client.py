@@ -6,22 +6,21 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from topics.client.cursors import CursorStore
+from topics.client.cursors import CursorStore, parse_cursor_name
 from topics.client.fields import RecordFields
-from topics.client.follow import COMMIT_MS, follow_many
+from topics.client.follow import COMMIT_MS, follow_many, follow_pages
+from topics.client.listing import every_topic
 from topics.client.payload import prepared
 from topics.client.producer import Producer
 from topics.client.produceroptions import ProducerFields
+from topics.client.queue import Queue
 from topics.client.topic import Topic, as_nodes
 from topics.client.transport import Match, Place, ReadRequest, StageRequest, Transport
 from topics.errors import InvalidRequest
-from topics.model import Aborted, Dropped, Gap, Published, Record, StageState, TopicState
+from topics.model import Aborted, Dropped, Gap, Page, Published, Record, StageState, TopicState
 from topics.savefile import PathLike, save
 
 OnProgress = Callable[[int, int], None]
-
-TOPICS_PAGE = 100
-"""Topics asked for at once while listing them."""
 
 
 class Client:
@@ -52,16 +51,14 @@ class Client:
         """The topic of this name, whether it exists already or not."""
         return Topic(self._transport, name, self._make_producer)
 
+    def queue(self, name: str, *, node: str | None = None) -> Queue:
+        """The queue of this name, whether it exists already or not. Its jobs are claimed under the name `node`."""
+        return Queue(self._transport, name, node)
+
     async def topics(self, prefix: str = "") -> AsyncIterator[TopicState]:
         """The topics whose names begin with `prefix`, in order of their names: the state of each one's partition 0."""
-        after = ""
-        while True:
-            found = await self._transport.topics(prefix=prefix, after=after, limit=TOPICS_PAGE)
-            for state in found:
-                yield state
-            if len(found) < TOPICS_PAGE:
-                return
-            after = found[-1].topic
+        async for state in every_topic(self._transport, prefix):
+            yield state
 
     async def backup(
         self, path: str | PathLike, *, gzip: int = 0, on_progress: OnProgress = lambda done, total: None
@@ -117,21 +114,33 @@ class Client:
             async for topic, event in client.follow(["tenant42:*"], tail=True):
                 print(topic, event)
 
-        `topics` are names, each with the seq it begins behind if it is a mapping; a `*` at the end of one stands for
-        all names that begin like that, also of topics made later. Where records were lost, a `Gap` comes in their
-        place. `Dropped` is the last event of a topic that is deleted. The other keywords are those of `Topic.follow`.
+        `topics` are names, each with the seq it begins behind if it is a mapping; `orders/3` is partition 3 of one, and
+        a `*` at the end stands for all partitions of all names that begin like that, also of topics made later. Where
+        records were lost, a `Gap` comes in their place. `Dropped` is the last event of a topic that is deleted; when
+        all of them are, the stream ends. The other keywords are those of `Topic.follow`.
         """
-        names = [topics] if isinstance(topics, str) else topics
-        begins = names if isinstance(names, Mapping) else dict.fromkeys(names, 0)
-        if not begins:
-            raise InvalidRequest("topics names none: give at least one", field="topics", expected="one name or more")
-        if tail and any(begins.values()):
-            raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
-        places = [
-            Place(topic=name, request=ReadRequest(from_seq=from_seq, nodes=as_nodes(node), match=match), tail=tail)
-            for name, from_seq in begins.items()
-        ]
-        return follow_many(self._transport, places, cursors, commit_ms)
+        return follow_many(self._transport, _places(topics, tail, node, match), cursors, commit_ms)
+
+    def pages(
+        self,
+        topics: Mapping[str, int] | Iterable[str],
+        *,
+        tail: bool = False,
+        node: str | Sequence[str] = (),
+        match: Match | None = None,
+        cursors: CursorStore | None = None,
+        commit_ms: int = COMMIT_MS,
+    ) -> AsyncIterator[Page | Dropped]:
+        """The same as `follow`, a page at a time: what is there together comes together.
+
+            async for page in client.pages(["tenant42:*"]):
+                if isinstance(page, topics.Page):
+                    print(page.topic, page.partition, len(page.records), page.tombstone)
+
+        For who stores records many at once, or has to know of which partition they are. With `cursors`, a page is done
+        when the next one is asked for.
+        """
+        return follow_pages(self._transport, _places(topics, tail, node, match), cursors, commit_ms)
 
     # ---- atomic batches
 
@@ -164,3 +173,21 @@ class Client:
     async def abort(self, stages: Sequence[str]) -> Aborted:
         """Throw stages away; the answer names those that were there."""
         return await self._transport.abort(stages)
+
+
+def _places(
+    topics: Mapping[str, int] | Iterable[str], tail: bool, node: str | Sequence[str], match: Match | None
+) -> list[Place]:
+    """Where following each of several topics begins."""
+    names = [topics] if isinstance(topics, str) else topics
+    begins = names if isinstance(names, Mapping) else dict.fromkeys(names, 0)
+    if not begins:
+        raise InvalidRequest("topics names none: give at least one", field="topics", expected="one name or more")
+    if tail and any(begins.values()):
+        raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
+    places = []
+    for name, from_seq in begins.items():
+        topic, partition = parse_cursor_name(name)
+        request = ReadRequest(from_seq=from_seq, partition=partition, nodes=as_nodes(node), match=match)
+        places.append(Place(topic=topic, request=request, tail=tail))
+    return places

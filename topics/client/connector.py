@@ -15,7 +15,8 @@ from typing import Final
 from topics.client.address import parse_address
 from topics.client.caller import Caller, CallOptions
 from topics.client.client import Client
-from topics.client.remote import OnOutage, Remote
+from topics.client.remote import Remote
+from topics.client.remotewatch import OnOutage
 from topics.errors import InvalidRequest
 
 URL_VARIABLE: Final = "TOPICS_URL"

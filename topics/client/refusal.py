@@ -78,17 +78,18 @@ def _read(answer: Answer) -> TopicsError:
     try:
         said = _decoder.decode(answer.body).error
     except (msgspec.DecodeError, UnicodeDecodeError):
-        kind = _nearest(answer.status)
+        kind = nearest(answer.status)
         shown = answer.body[:_BODY_CHARS_SHOWN].decode(errors="replace")
         return kind(f"status {answer.status} without an error that we know: {shown!r}", status=answer.status)
     known = _BY_CODE.get(said.code)
     # `detail` is the server's, so it is not passed as keywords: one of them might be called like a parameter.
-    error = (known or _nearest(answer.status))(said.message)
+    error = (known or nearest(answer.status))(said.message)
     error.detail = said.detail if known is not None else said.detail | {"code": said.code}
     return error
 
 
-def _nearest(status: int) -> type[TopicsError]:
+def nearest(status: int) -> type[TopicsError]:
+    """The class of an error of which only the status is known."""
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return errors.InvalidRequest if 400 <= status < 500 else errors.Internal

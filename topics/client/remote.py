@@ -1,30 +1,28 @@
 """A server elsewhere: the transport that speaks `/v0` over HTTP.
 
 Each verb is one call (`caller.py` says which are tried again), its answer decoded into the same values the embedded
-engine gives. Following one topic is pages that wait; when the server is away, they are asked for again from the same
-place. Several topics share one event stream (`remotewatch.py`).
+engine gives. Topics are followed over one event stream, however many (`remotewatch.py`).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
-from topics.client.backoff import Backoff
 from topics.client.body import delete_body, named_tuple, plain_body, read_body, stage_body, write_body
 from topics.client.caller import Caller, may_pass
 from topics.client.connection import Answer
 from topics.client.download import Download
-from topics.client.gathering import Gathering
-from topics.client.pages import Pages, Read, parsed_page
-from topics.client.remotewatch import RemoteWatch
-from topics.client.transport import DeleteRequest, Place, ReadRequest, StageRequest, Stream, WriteRequest
-from topics.errors import Internal, InvalidRequest, TopicsError
+from topics.client.pages import parsed_page
+from topics.client.readahead import ReadAhead
+from topics.client.remoteanswer import decoded, topic_path
+from topics.client.remotejobs import RemoteJobs
+from topics.client.remotewatch import OnOutage, RemoteWatch
+from topics.client.transport import DeleteRequest, Place, ReadRequest, Seen, StageRequest, Stream, WriteRequest
+from topics.errors import InvalidRequest, TopicsError
 from topics.limits import WAIT_MS_MAX
 from topics.model import (
     Aborted,
@@ -39,11 +37,6 @@ from topics.model import (
     Written,
 )
 from topics.wire.cursor import encode_cursor
-
-T = TypeVar("T")
-
-OnOutage = Callable[[TopicsError | None], None]
-"""Told by each follower when its server went away, with why, and with None when it is back."""
 
 BACKUP_SILENCE_MS = 60_000
 """How long the next bytes of a backup may take."""
@@ -67,7 +60,7 @@ class _List(msgspec.Struct):
     topics: list[TopicState]
 
 
-class Remote:
+class Remote(RemoteJobs):
     """A transport over HTTP."""
 
     def __init__(self, caller: Caller, on_outage: OnOutage = lambda error: None) -> None:
@@ -90,21 +83,26 @@ class Remote:
 
     # ---- topics
 
-    async def configure(self, topic: str, fields: Mapping[str, object], *, merge: bool) -> Configured:
+    async def configure(
+        self, topic: str, fields: Mapping[str, object], *, merge: bool, if_missing: bool = False
+    ) -> Configured:
         method = "PATCH" if merge else "PUT"
-        return _decode(await self._caller.call(method, _path(topic), plain_body(fields), repeatable=True), Configured)
+        path = topic_path(topic, if_missing="true") if if_missing else topic_path(topic)
+        # Not repeatable when it may only create: a second time it would find what the first has made.
+        answer = await self._caller.call(method, path, plain_body(fields), repeatable=not if_missing)
+        return decoded(answer, Configured)
 
     async def drop(self, topic: str, *, if_empty: bool) -> Dropped:
         # Not repeatable: meanwhile somebody may have made a topic of that name again.
-        path = _path(topic, if_empty="true") if if_empty else _path(topic)
-        return _decode(await self._caller.call("DELETE", path, repeatable=False), Dropped)
+        path = topic_path(topic, if_empty="true") if if_empty else topic_path(topic)
+        return decoded(await self._caller.call("DELETE", path, repeatable=False), Dropped)
 
     async def state(self, topic: str, *, partition: int, touch: bool) -> TopicState:
         query = {} if touch else {"touch": "false"}
         if partition:
             query["partition"] = str(partition)
-        answer = await self._caller.call("GET", _path(topic, **query), repeatable=True)
-        return _decode(answer, TopicState)
+        answer = await self._caller.call("GET", topic_path(topic, **query), repeatable=True)
+        return decoded(answer, TopicState)
 
     async def topics(self, *, prefix: str, after: str, limit: int) -> list[TopicState]:
         query = {"full": "true", "page_size": str(limit)}
@@ -113,21 +111,21 @@ class Remote:
         if after:
             query["cursor"] = encode_cursor(after)
         answer = await self._caller.call("GET", f"/v0/topics?{urlencode(query)}", repeatable=True)
-        return _decode(answer, _List).topics
+        return decoded(answer, _List).topics
 
     # ---- records
 
     async def write(self, topic: str, request: WriteRequest) -> Written:
         once = request.idempotency_key is not None or request.producer is not None
-        path = _path(topic, return_seqs="false")
+        path = topic_path(topic, return_seqs="false")
         answer = await self._caller.call("POST", path, write_body(request), repeatable=once)
-        return _decode(answer, Written)
+        return decoded(answer, Written)
 
     async def read(self, topic: str, request: ReadRequest) -> Page:
         wait_ms = min(request.wait_ms, WAIT_MS_MAX)
-        path = f"{_path(topic)}/diff"
+        path = f"{topic_path(topic)}/diff"
         answer = await self._caller.call("POST", path, read_body(request), repeatable=True, wait_ms=wait_ms)
-        found = _decode(answer, _Page)
+        found = decoded(answer, _Page)
         return parsed_page(
             found.records,
             found.topic,
@@ -141,24 +139,24 @@ class Remote:
 
     async def delete(self, topic: str, request: DeleteRequest) -> Deleted:
         # Not repeatable: a second time it would also take what came with the same tag in between.
-        path = f"{_path(topic)}/delete"
+        path = f"{topic_path(topic)}/delete"
         answer = await self._caller.call("POST", path, delete_body(request), repeatable=False)
-        return _decode(answer, Deleted)
+        return decoded(answer, Deleted)
 
     # ---- atomic batches
 
     async def stage(self, request: StageRequest) -> StageState:
-        path = f"{_path(request.topic)}/stage"
-        return _decode(await self._caller.call("POST", path, stage_body(request), repeatable=False), StageState)
+        path = f"{topic_path(request.topic)}/stage"
+        return decoded(await self._caller.call("POST", path, stage_body(request), repeatable=False), StageState)
 
     async def publish(self, stages: Sequence[str], *, producer: tuple[str, int]) -> Published:
         producer_id, epoch = named_tuple(producer, ("id", "epoch"))
         body = plain_body({"stages": list(stages), "producer_id": producer_id, "epoch": epoch})
-        return _decode(await self._caller.call("POST", "/v0/publish", body, repeatable=True), Published)
+        return decoded(await self._caller.call("POST", "/v0/publish", body, repeatable=True), Published)
 
     async def abort(self, stages: Sequence[str]) -> Aborted:
         body = plain_body({"stages": list(stages)})
-        return _decode(await self._caller.call("POST", "/v0/abort", body, repeatable=True), Aborted)
+        return decoded(await self._caller.call("POST", "/v0/abort", body, repeatable=True), Aborted)
 
     # ---- the whole of it
 
@@ -171,49 +169,5 @@ class Remote:
 
     # ---- following
 
-    def pages(self, place: Place) -> Stream[Page]:
-        return Gathering(PREFETCHED_PAGES, Pages(self._patient_read(), place))
-
-    def watch(self, places: Sequence[Place]) -> Stream[Page | Dropped]:
-        return Gathering(PREFETCHED_PAGES, RemoteWatch(self._caller, self, places))
-
-    def _patient_read(self) -> Read:
-        """A read that waits for a server that is away, once it was there: before, it may be a wrong address."""
-        backoff = Backoff()
-        away = False
-
-        async def read(topic: str, request: ReadRequest) -> Page:
-            nonlocal away
-            while True:
-                try:
-                    page = await self.read(topic, request)
-                except TopicsError as error:
-                    if not (self._caller.reached and self.may_pass(error)):
-                        raise
-                    if not away:
-                        away = True
-                        self._on_outage(error)
-                    await asyncio.sleep(backoff.next_s())
-                else:
-                    if away:
-                        away = False
-                        self._on_outage(None)
-                    backoff.reset()
-                    return page
-
-        return read
-
-
-def _path(topic: str, **query: str) -> str:
-    if not isinstance(topic, str) or not topic:
-        raise InvalidRequest(f"topic must be a name, not {topic!r}", field="topic", expected="a name")
-    return f"/v0/topics/{quote(topic, safe='')}" + (f"?{urlencode(query)}" if query else "")
-
-
-def _decode(answer: Answer, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        failure = Internal(f"the server's answer is not one that this client understands: {error}")
-        failure.request_id = answer.headers.get("x-request-id")
-        raise failure from None
+    def watch(self, places: Sequence[Place]) -> Stream[Seen]:
+        return ReadAhead(PREFETCHED_PAGES, RemoteWatch(self._caller, self, places, self._on_outage))

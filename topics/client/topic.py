@@ -13,6 +13,7 @@ from topics.client.producer import Producer, TopicProducer
 from topics.client.produceroptions import ProducerFields
 from topics.client.transport import DeleteRequest, Match, Place, ReadRequest, Transport, WriteRequest
 from topics.errors import InvalidRequest
+from topics.limits import U64_MAX
 from topics.model import Configured, Deleted, Dropped, Gap, Page, Record, TopicState, Written
 
 
@@ -34,9 +35,13 @@ class Topic:
 
     # ---- the topic itself
 
-    async def create(self, **config: Unpack[ConfigFields]) -> Configured:
-        """Create the topic, or give it this config: what is not named has its default."""
-        return await self._transport.configure(self._name, check_config(config), merge=False)
+    async def create(self, *, if_missing: bool = False, **config: Unpack[ConfigFields]) -> Configured:
+        """Create the topic, or give it this config: what is not named has its default.
+
+        With `if_missing` a topic that exists stays as it is; the answer says with `created` and `config` what is there.
+        """
+        fields = check_config(config)
+        return await self._transport.configure(self._name, fields, merge=False, if_missing=if_missing)
 
     async def configure(self, **config: Unpack[ConfigFields]) -> Configured:
         """Change the named config fields of an existing topic; the others stay."""
@@ -153,15 +158,20 @@ class Topic:
         match: Match | None = None,
         partition: int = 0,
         max_batch_bytes: int = 0,
+        from_ts: int | None = None,
     ) -> Page:
         """The records behind a cursor, one page of them; go on with `page.next_from_seq`.
 
         Records written by `node` are left out, and so are those whose tag does not match `match`. A page may be empty
         and still move the cursor; `page.caught_up` says that there is no more. `page.tombstone` tells of records that
         were lost before they were read. With nothing to tell, it waits up to `wait_ms`, at most half a minute.
+
+        With `from_ts`, milliseconds since 1970 on the clock of the engine, it begins no earlier than with the first
+        record of that time. It is for the first page; the cursor is enough for those behind it.
         """
         request = ReadRequest(
             from_seq=from_seq,
+            from_ts=as_time(from_ts),
             partition=partition,
             limit=limit,
             max_batch_bytes=max_batch_bytes,
@@ -183,6 +193,7 @@ class Topic:
         partition: int = 0,
         cursors: CursorStore | None = None,
         commit_ms: int = COMMIT_MS,
+        from_ts: int | None = None,
     ) -> AsyncIterator[Record | Gap]:
         """Every record behind a cursor, and those to come, without end.
 
@@ -193,15 +204,23 @@ class Topic:
                     print(event.seq, event.data)
 
         Where records were lost before they could be read, a `Gap` comes in their place. With `tail` it begins behind
-        what is there at the first step. It ends with `TopicNotFound` when the topic is dropped. When the server goes
-        away, it waits for it and goes on where it was.
+        what is there at the first step. With `from_ts`, milliseconds since 1970 on the clock of the engine, it begins
+        with the first record of that time or later that is there at the first step, and behind all of them when there
+        is none. It ends with `TopicNotFound` when the topic is dropped. When the server goes away, it waits for it and
+        goes on where it was.
 
         With `cursors` it goes on where it was the last time: an event is done when the next one is asked for, and
         what is done is saved within `commit_ms`, with 0 at once. After a crash the events since then come again.
         """
-        if tail and from_seq:
-            raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
-        request = ReadRequest(from_seq=from_seq, partition=partition, nodes=as_nodes(node), match=match)
+        begins = {"tail": tail, "from_seq": bool(from_seq), "from_ts": from_ts is not None}
+        if len(said := [name for name, is_said in begins.items() if is_said]) > 1:
+            raise InvalidRequest(f"{' and '.join(said)} each say where to begin: give one of them", field=said[0])
+        if self._name.endswith("*"):
+            message = f'"{self._name}" is no name of a topic; client.follow takes the beginning of names'
+            raise InvalidRequest(message, field="topic", value=self._name, expected="a name")
+        request = ReadRequest(
+            from_seq=from_seq, from_ts=as_time(from_ts), partition=partition, nodes=as_nodes(node), match=match
+        )
         return follow(self._transport, Place(topic=self._name, request=request, tail=tail), cursors, commit_ms)
 
     # ---- deleting
@@ -226,3 +245,14 @@ class Topic:
 def as_nodes(node: str | Sequence[str]) -> Sequence[str]:
     """One node or several, as several."""
     return (node,) if isinstance(node, str) else node
+
+
+def as_time(from_ts: int | None) -> int | None:
+    """A time to begin at. The clock of Python counts seconds, with a fraction: that would be a day in 1970."""
+    if from_ts is None:
+        return None
+    if not isinstance(from_ts, int) or isinstance(from_ts, bool) or not 0 <= from_ts <= U64_MAX:
+        expected = "whole milliseconds since 1970"
+        message = f"from_ts must be {expected}, not {from_ts!r}"
+        raise InvalidRequest(message, field="from_ts", value=str(from_ts), expected=expected)
+    return from_ts

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from topics.client.jobtransport import JobTransport
 from topics.errors import TopicsError
 from topics.model import (
     Aborted,
@@ -25,6 +26,9 @@ from topics.model import (
 )
 
 T = TypeVar("T", covariant=True)
+
+Seen = Page | Dropped
+"""What a watch gives: a page of a topic, or the news of its end."""
 
 Match = str | tuple[str, str, str] | list[str]
 """A tag, or `["tag", "Eq", tag]`, or `["tag", "Glob", "prefix*"]`."""
@@ -42,6 +46,9 @@ class WriteRequest:
     producer: tuple[str, int, int] | None = None
     create: bool | None = None
     config: Mapping[str, object] | None = None
+    delay_ms: int | None = None
+    not_before_ms: int | None = None
+    """Of jobs: nobody gets them before this time, nor before `delay_ms` from now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,8 @@ class ReadRequest:
     """A page behind a cursor. A limit of 0 is the default, one above the allowed is clamped."""
 
     from_seq: int = 0
+    from_ts: int | None = None
+    """Records stamped before this time are passed over, too."""
     partition: int = 0
     limit: int = 0
     max_batch_bytes: int = 0
@@ -86,7 +95,7 @@ class Place:
     """Where following begins: behind the request's cursor, which belongs to a life of the topic."""
 
     topic: str
-    """A name; for `watch` also the beginning of names, with a `*` behind it."""
+    """A name, or the beginning of names with a `*` behind it."""
     request: ReadRequest
     epoch: int = 0
     """Of the cursor; 0 is unknown."""
@@ -115,7 +124,7 @@ class Stream(Protocol[T]):
         """End it; nothing of it is left when this returns."""
 
 
-class Transport(Protocol):
+class Transport(JobTransport, Protocol):
     async def open(self) -> None:
         """Get ready for the verbs below. After `close` it may be opened again."""
 
@@ -125,8 +134,10 @@ class Transport(Protocol):
     def may_pass(self, error: TopicsError) -> bool:
         """Whether trying again later may help: the server is away, busy or restarting, and we are not closed."""
 
-    async def configure(self, topic: str, fields: Mapping[str, object], *, merge: bool) -> Configured:
-        """Create a topic or replace its config; with `merge`, change an existing one."""
+    async def configure(
+        self, topic: str, fields: Mapping[str, object], *, merge: bool, if_missing: bool = False
+    ) -> Configured:
+        """Create a topic or replace its config; with `merge`, change one that exists, with `if_missing` never do so."""
 
     async def drop(self, topic: str, *, if_empty: bool) -> Dropped: ...
 
@@ -135,18 +146,14 @@ class Transport(Protocol):
     async def read(self, topic: str, request: ReadRequest) -> Page:
         """Waits up to `wait_ms` for something to tell, and never past it; nothing that comes meanwhile is missed."""
 
-    def pages(self, place: Place) -> Stream[Page]:
-        """Pages behind a place, each where the one before ended, without end; ends with `TopicNotFound`.
-
-        When the topic is made anew, a page with nothing but a `recreated` tombstone comes, and its records from the
-        first one on. A transport whose server may be away waits for it and goes on at the same place.
-        """
-
-    def watch(self, places: Sequence[Place]) -> Stream[Page | Dropped]:
-        """The pages of several topics as they come, in order within each; `Dropped` is the last word of one of them.
+    def watch(self, places: Sequence[Place]) -> Stream[Seen]:
+        """The pages of topics as they come, in order within each; `Dropped` is the last word of one of them.
 
         A place whose topic ends in `*` stands for all topics whose names begin like that; those that are made later
-        join with their first record. The topics of all other places must exist.
+        join with their first record. The topics of all other places must exist, but for those with an epoch, which were
+        there once. When a topic is not the one that its place is about any more, a page with nothing but a `recreated`
+        tombstone comes, and its records from the first one on. A transport whose server may be away waits for it and
+        goes on where it was.
         """
 
     async def delete(self, topic: str, request: DeleteRequest) -> Deleted: ...

@@ -1,0 +1,103 @@
+"""The verbs of jobs over HTTP.
+
+A claim is not tried again when its answer is lost: it may have leased jobs, which are free again when their leases run
+out. An ack, a nack and an extend name their leases, so that saying them twice is the same as saying them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from topics.client.body import plain_body, results_body
+from topics.client.caller import Caller
+from topics.client.jobtransport import ClaimRequest, HeldRequest, RedriveRequest, ResultRequest
+from topics.client.remoteanswer import decoded, topic_path
+from topics.limits import CLAIM_WAIT_MS_MAX
+from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, ExtendedJobs, NackedJobs, Redriven
+
+
+class _Claimed(msgspec.Struct):
+    topic: str
+    claimed: list[msgspec.Raw]
+    ready: int
+    partition: int = 0
+
+
+class _Seq(msgspec.Struct, rename={"seq": "$seq"}):
+    seq: int
+
+
+_seqs = msgspec.json.Decoder(_Seq)
+
+
+class RemoteJobs:
+    """The part of a transport over HTTP that is about queues."""
+
+    _caller: Caller
+
+    async def claim(self, topic: str, request: ClaimRequest) -> ClaimedJobs:
+        fields: dict[str, Any] = {"node": request.node, "max": request.max}
+        if request.lease_ms is not None:
+            fields["lease_ms"] = request.lease_ms
+        for name in ("wait_ms", "partition"):
+            if value := getattr(request, name):
+                fields[name] = value
+        wait_ms = min(request.wait_ms, CLAIM_WAIT_MS_MAX)
+        path = f"{topic_path(topic)}/claim"
+        answer = await self._caller.call("POST", path, plain_body(fields), repeatable=False, wait_ms=wait_ms)
+        found = decoded(answer, _Claimed)
+        jobs = [bytes(job) for job in found.claimed]
+        return ClaimedJobs(
+            topic=found.topic,
+            partition=found.partition,
+            node=request.node,
+            jobs=jobs,
+            seqs=[_seqs.decode(job).seq for job in jobs],
+            ready=found.ready,
+        )
+
+    async def ack(self, topic: str, request: HeldRequest) -> AckedJobs:
+        path = f"{topic_path(topic)}/ack"
+        return decoded(await self._caller.call("POST", path, plain_body(_held(request)), repeatable=True), AckedJobs)
+
+    async def nack(self, topic: str, request: HeldRequest, *, delay_ms: int) -> NackedJobs:
+        # Without leases a second one might give back what the same worker has got again in between.
+        body = plain_body(_held(request) | {"delay_ms": delay_ms})
+        path, named = f"{topic_path(topic)}/nack", request.lease_ids is not None
+        return decoded(await self._caller.call("POST", path, body, repeatable=named), NackedJobs)
+
+    async def extend(self, topic: str, request: HeldRequest, *, lease_ms: int) -> ExtendedJobs:
+        body = plain_body(_held(request) | {"lease_ms": lease_ms})
+        return decoded(
+            await self._caller.call("POST", f"{topic_path(topic)}/extend", body, repeatable=True), ExtendedJobs
+        )
+
+    async def complete(self, topic: str, request: HeldRequest, results: Sequence[ResultRequest]) -> CompletedJobs:
+        # Repeated, it would be told that the jobs are gone, and not that it was the one who completed them.
+        body = results_body(_held(request), results)
+        return decoded(
+            await self._caller.call("POST", f"{topic_path(topic)}/ack", body, repeatable=False), CompletedJobs
+        )
+
+    async def redrive(self, topic: str, request: RedriveRequest) -> Redriven:
+        fields: dict[str, Any] = {"limit": request.limit, "from_seq": request.from_seq, "dry_run": request.dry_run}
+        for name in ("destination", "match", "source", "reason", "before_seq"):
+            if (value := getattr(request, name)) is not None:
+                fields[name] = value
+        if request.partition:
+            fields["partition"] = request.partition
+        path = f"{topic_path(topic)}/redrive"
+        # What has moved is not there to be moved again, so that only the count would be wrong: the caller should know.
+        return decoded(await self._caller.call("POST", path, plain_body(fields), repeatable=False), Redriven)
+
+
+def _held(request: HeldRequest) -> dict[str, Any]:
+    fields: dict[str, Any] = {"node": request.node, "seqs": list(request.seqs)}
+    if request.lease_ids is not None:
+        fields["lease_ids"] = list(request.lease_ids)
+    if request.partition:
+        fields["partition"] = request.partition
+    return fields
