@@ -1,6 +1,6 @@
 """The same client for plain code, without asyncio.
 
-    with topics.sync.open("./data") as client:                        # or: topics.sync.connect("http://…")
+    with topics.sync.open("./data") as client:  # or: topics.sync.connect("http://…")
         client.topic("orders").write({"sku": "A1"})
 
 Each client runs on a thread of its own, so calls may come from any thread, and from several at once.

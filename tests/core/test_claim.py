@@ -260,3 +260,25 @@ def test_large_jobs_are_buried_in_several_passes(monkeypatch: pytest.MonkeyPatch
         dead.append(rig.queue_state().dead_lettered)
     assert dead == [2, 4, 5]
     assert rig.queue_state().ready == 0
+
+
+def test_what_is_handed_out_together_is_bounded_in_bytes(rig: QueueRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topics.core.claim.CLAIM_BYTES_MAX", 1000)
+    rig.write(*({"data": "x" * 300} for _ in range(7)), {"data": "y" * 5000}, {"data": 9}, topic="q")
+
+    def handed_out(node: str) -> list[int]:
+        ((*jobs,),) = claim(rig, Claimer(node, 99))
+        return [job["$seq"] for job in jobs]
+
+    assert handed_out("a") == [1, 2]
+    rig.step(Nack("q", "a", [1, 2]))
+    assert handed_out("b") == [1, 2], "free ones first"
+    assert handed_out("c") == [3, 4]
+    rig.step(Nack("q", "b", [2]))
+    rig.step(Nack("q", "c", [3, 4]))
+    assert handed_out("d") == [2, 3]
+    assert handed_out("e") == [4, 5], "free ones and fresh ones"
+    assert handed_out("f") == [6, 7]
+    assert handed_out("g") == [8], "one that is too large goes alone"
+    assert handed_out("h") == [9]
+    assert handed_out("i") == []
