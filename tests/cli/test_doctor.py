@@ -114,6 +114,7 @@ class Stranger(BaseHTTPRequestHandler):
 
 def test_a_server(bare: Command, server: Served) -> None:
     found = checks(bare, "--url", server.url)
+    assert found["clock"]["found"] == "the same here and there"
     assert set(found) >= {"reachable", "version", "transport", "ready", "key", "load", "write-ahead log"}
     assert {each["verdict"] for each in found.values()} <= {"ok", "warning"}
 

@@ -31,6 +31,17 @@ def test_cursor_limit_and_filters(topics: Command, filled: str) -> None:
     assert seqs(topics, filled, "--not-node", "n1", "--not-node", "n2") == []
 
 
+def test_a_time_to_begin_at(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", topic, "--partitions", 2)
+    for partition in (0, 1):
+        topics.good("write", topic, 1, 2, "--partition", partition)
+    assert [each["data"] for each in topics.good("read", topic, "--since", "10m")] == [1, 2, 1, 2]
+    assert [each["data"] for each in topics.good("read", topic, "--since", "1970-01-02", "--limit", 3)] == [1, 2, 1]
+    for since, what in (("tomorrow", "expected so long ago"), ("9999-01-01", "still to come"), ("1h", "give one of")):
+        said = topics("read", topic, "--since", since, "--after", 1 if since == "1h" else 0)
+        assert (said.code, said.out) == (2, "") and what in said.err
+
+
 def test_a_gap_is_a_line_of_its_own(topics: Command, topic: str) -> None:
     topics.good("topic", "create", topic, "--cap-records", "2")
     topics.good("write", topic, *range(5))

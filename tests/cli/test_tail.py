@@ -185,6 +185,11 @@ def test_following_a_wildcard_takes_in_what_is_made_later(remote: Command, serve
         remote.good("write", f"{topic}:a", 3)
         event = tail.event()
         assert (event["topic"], event["data"]) == (f"{topic}:a", 3), "the name is taken again"
+        for letter, rest in (("a", "the others go on"), ("b", "waiting for others")):
+            remote.good("topic", "rm", f"{topic}:{letter}")
+            assert tail.note() == f'topic "{topic}:{letter}" was deleted; {rest}\n'
+        remote.good("write", f"{topic}:c", 4)
+        assert tail.event()["data"] == 4
         assert tail.end(signal.SIGINT) == 130
 
 

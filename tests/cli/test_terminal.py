@@ -108,14 +108,23 @@ def test_a_file_gets_a_progress_bar(where: list[str], topic: str, tmp_path: Path
         assert f"5,000 records written to {topic}, which is new: seqs 1 to 5000" in terminal.shown
 
 
+def test_a_few_records_get_none(where: list[str], topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("1\n2\n")
+    for arguments in (["1"], ["--file", str(tmp_path / "a.jsonl")]):
+        with Terminal("write", topic, *arguments, *where) as terminal:
+            assert terminal.end() == 0
+            assert "written to" in terminal.shown and "━" not in terminal.shown and "writing" not in terminal.shown
+
+
 def test_typing_records(where: list[str], topics: Command, topic: str) -> None:
     with Terminal("write", topic, *where) as terminal:
         terminal.wait_for("Ctrl-D ends")
-        terminal.press(b'{"a": 1}\n')
+        terminal.press(b'{"a": 1}\n{"a": 2}\n')
         terminal.press(CTRL_D)
         assert terminal.end() == 0
-        assert f"1 record written to {topic}" in terminal.shown
-    assert topics.good("read", topic)[0]["data"] == {"a": 1}
+        assert f"2 records written to {topic}" in terminal.shown
+        assert "writing" not in terminal.shown, "no bar is drawn over what is typed"
+    assert [each["data"] for each in topics.good("read", topic)] == [{"a": 1}, {"a": 2}]
 
 
 def test_ctrl_c_while_typing_records(where: list[str], topics: Command, topic: str) -> None:

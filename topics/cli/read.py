@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,6 +12,7 @@ from topics.cli.lines import Origin, page_lines
 from topics.cli.pretty import gap_text, record_text
 from topics.cli.screen import JsonFlag, Screen
 from topics.cli.selection import EVERYTHING, Selection
+from topics.cli.since import SinceFlag, since_ms
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Topic
 from topics.errors import InvalidRequest
@@ -24,6 +26,7 @@ def read(
     /,
     *,
     after: Annotated[int, Parameter(help="Begin behind this seq; 0 is the beginning.")] = 0,
+    since: SinceFlag = None,
     limit: Annotated[
         int | None, Parameter(name=["--limit", "-n"], help="Records at most; all there are when not named.")
     ] = None,
@@ -40,22 +43,34 @@ def read(
     and `data`, a gap one with `gap_from`, `gap_to` and `reason`. For example:
 
         topics read orders --after 0 --limit 10
+        topics read orders --since 10m
         topics read orders --tag-prefix order- --json | head -n 2
     """
     if limit is not None and limit < 1:
         raise InvalidRequest(f"--limit must be at least 1, not {limit}", field="limit")
+    if after and since is not None:
+        raise InvalidRequest("--after and --since both say where to begin: give one of them", field="since")
+    begin = _Begin(after, None if since is None else since_ms(since))
     screen = Screen(json)
-    target.run(lambda client: _read(client.topic(topic), after, limit, tuple(not_node or ()), selection, screen))
+    target.run(lambda client: _read(client.topic(topic), begin, limit, tuple(not_node or ()), selection, screen))
+
+
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """A place in every partition."""
+
+    seq: int
+    ts: int | None
 
 
 async def _read(
-    topic: Topic, after: int, limit: int | None, nodes: Sequence[str], selection: Selection, screen: Screen
+    topic: Topic, begin: _Begin, limit: int | None, nodes: Sequence[str], selection: Selection, screen: Screen
 ) -> None:
     partitions, several = await selection.partitions(topic)
     left = limit
     for partition in partitions:
         origin = Origin(partition=partition if several else None)
-        cursor, end = after, None
+        cursor, from_ts, end = begin.seq, begin.ts, None
         while left is None or left > 0:
             page = await topic.diff(
                 cursor,
@@ -63,11 +78,12 @@ async def _read(
                 node=nodes,
                 match=selection.match,
                 partition=partition,
+                from_ts=from_ts,
             )
             _print(page, origin, screen)
             left = None if left is None else left - page.count
             end = page.head_seq if end is None else end
-            cursor = page.next_from_seq
+            cursor, from_ts = page.next_from_seq, None
             if page.caught_up or cursor >= end:
                 break
 

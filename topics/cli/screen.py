@@ -66,10 +66,15 @@ class Screen:
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     @contextmanager
-    def progress(self, *columns: ProgressColumn | str) -> Iterator[Progress]:
-        """Bars on stderr, for a person who watches; nothing otherwise."""
-        with Progress(*columns, console=self.errors, disable=not sys.stderr.isatty(), transient=True) as progress:
+    def progress(self, *columns: ProgressColumn | str, start: bool = True) -> Iterator[Progress]:
+        """Bars on stderr, for a person who watches; nothing otherwise. Without `start`, whoever has it starts it."""
+        progress = Progress(*columns, console=self.errors, disable=not sys.stderr.isatty(), transient=True)
+        if start:
+            progress.start()
+        try:
             yield progress
+        finally:
+            progress.stop()
 
 
 def printable(text: str) -> str:

@@ -1,7 +1,8 @@
 """`topics tail`: the last records of topics, and with `-f` those to come.
 
-Every partition of every topic has a follower; all of them put what they see into one bounded queue, which one printer
-empties. A follower keeps its cursor, so that after a lost connection it goes on exactly behind what it has printed.
+First each partition of each topic is asked for its last records, or for what stands behind a seq or a time. Then one
+stream follows all of them from there, and with a wildcard also the topics that are still to come. It knows its place in
+each, so that after a lost connection it goes on exactly behind what was printed.
 """
 
 from __future__ import annotations
@@ -9,31 +10,33 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from topics.cli.eventloop import reader_of_stdout
-from topics.cli.lines import Origin, gap_line, record_line
+from topics.cli.lines import Origin, gap_line, page_lines, record_line
 from topics.cli.pretty import gap_text, record_text
 from topics.cli.screen import JsonFlag, Screen
 from topics.cli.selection import EVERYTHING, Selection
+from topics.cli.since import SinceFlag, since_ms
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client, Topic
+from topics.client.cursors import Cursor, MemoryCursors, cursor_name
+from topics.client.follow import cursor_before
 from topics.errors import InvalidRequest, TopicNotFound, TopicsError
-from topics.model import Gap, Record
+from topics.model import Dropped, Gap, Page, Record
 
 PAGE_RECORDS = 1000
 LINES_MAX = 100_000
-EVENTS_AHEAD_MAX = 1000
-"""Events that were read and are not printed yet."""
-
-Event = tuple[Origin, Record | Gap]
+WILDCARD = "*"
+BEGINNING = Cursor(0)
 
 
 def tail(
-    *topic: Annotated[str, Parameter(help="One topic or several.")],
+    *topic: Annotated[str, Parameter(help="One topic or several; 'orders:*' is all that begin like that.")],
     follow: Annotated[
         bool, Parameter(name=["--follow", "-f"], negative="", show_default=False, help="Wait for more, without end.")
     ] = False,
@@ -41,6 +44,7 @@ def tail(
     after: Annotated[
         int | None, Parameter(help="Begin behind this seq instead; 0 is the beginning.", show_default=False)
     ] = None,
+    since: SinceFlag = None,
     not_node: Annotated[
         list[str] | None, Parameter(negative="", help="Leave out what this node wrote; may be repeated.")
     ] = None,
@@ -50,84 +54,106 @@ def tail(
 ) -> None:
     """Print the last records of topics; with -f go on with those to come.
 
-    Where records were lost before they could be read, a line says which and why. A server that goes away is waited for,
-    and said so on stderr; nothing is printed twice and nothing is left out. For example:
+    A `*` at the end of a name, in quotes, stands for all topics that begin like that, with -f also for those made
+    later. Where records were lost before they could be read, a line says which and why. A server that goes away is
+    waited for, and said so on stderr; nothing is printed twice and nothing is left out. For example:
 
         topics tail orders -n 3
         topics tail orders payments -f --json | head -n 2
+        topics tail 'pay*' --since 10m
     """
     if not topic:
         raise InvalidRequest("tail needs a topic: name one or several; `topics topic ls` lists them")
     if not 0 <= lines <= LINES_MAX:
         raise InvalidRequest(f"--lines must be 0 to {LINES_MAX}, not {lines}; `topics read` prints all", field="lines")
-    wanted = _Wanted(lines, after, tuple(not_node or ()), selection, follow)
+    if after is not None and since is not None:
+        raise InvalidRequest("--after and --since both say where to begin: give one of them", field="since")
+    patterns = tuple(name for name in dict.fromkeys(topic) if name.endswith(WILDCARD))
+    if patterns and after is not None:
+        message = "--after is a seq of one topic, and a wildcard stands for many: name the topics, or use --since"
+        raise InvalidRequest(message, field="after")
+    if patterns and selection.partition is not None:
+        message = "--partition is one of a topic, and a wildcard stands for all of many: name the topics"
+        raise InvalidRequest(message, field="partition")
+    from_ts = None if since is None else since_ms(since)
+    wanted = _Wanted(tuple(dict.fromkeys(topic)), patterns, lines, after, from_ts, tuple(not_node or ()), selection)
     screen = Screen(json)
-    outage = _Outage(screen, target.name)
-    target.run(lambda client: _tail(client, dict.fromkeys(topic), wanted, screen), on_outage=outage.tell)
+
+    def on_outage(error: TopicsError | None) -> None:
+        if error is None:
+            screen.note(f"{target.name} is back; going on where it stopped", "yellow")
+        else:
+            screen.note(f"{target.name} went away ({error.code}); waiting for it to come back", "yellow")
+
+    target.run(lambda client: _tail(client, wanted, follow, screen), on_outage=on_outage)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
+    names: Sequence[str]
+    """All that were given, also those that end in a `*`."""
+    patterns: Sequence[str]
     lines: int
     after: int | None
+    from_ts: int | None
     nodes: Sequence[str]
     selection: Selection
-    follow: bool
+
+    @property
+    def several(self) -> bool:
+        """Whether a person must be told of which topic a line is."""
+        return len(self.names) > 1 or bool(self.patterns)
+
+    def covers(self, topic: str) -> bool:
+        """Whether a wildcard stands for a topic."""
+        return any(topic.startswith(pattern.removesuffix(WILDCARD)) for pattern in self.patterns)
 
 
 @dataclass(slots=True)
-class _Outage:
-    """Says once that the server went away, however many followers notice, and once that all have it back."""
-
-    screen: Screen
-    name: str
-    away_count: int = 0
-
-    def tell(self, error: TopicsError | None) -> None:
-        was_away = self.away_count > 0
-        self.away_count += -1 if error is None else 1
-        if error is not None and not was_away:
-            self.screen.note(f"{self.name} went away ({error.code}); waiting for it to come back", "yellow")
-        elif was_away and not self.away_count:
-            self.screen.note(f"{self.name} is back; going on where it stopped", "yellow")
-
-
-@dataclass(slots=True)
-class _Follower:
+class _Part:
     """One partition of one topic, and how far it was read."""
 
     topic: Topic
     partition: int
     origin: Origin
     wanted: _Wanted
-    cursor: int = 0
+    cursor: Cursor = BEGINNING
     last: deque[Record | Gap] = field(default_factory=deque)
     """What stands before the stream begins."""
 
-    async def find_last(self) -> None:
-        """The last so many records, looked for in ever longer stretches: many may be deleted or not match."""
+    async def find(self, follow: bool) -> None:
+        """What is printed before the stream begins, and where that is; what it will bring itself is left to it."""
         if self.wanted.after is not None:
-            self.cursor = self.wanted.after
-            if not self.wanted.follow:
-                await self._collect(self.cursor, None)
+            self.cursor = Cursor(self.wanted.after)
+        elif self.wanted.from_ts is not None:
+            page = await self.topic.diff(from_ts=self.wanted.from_ts, limit=1, partition=self.partition)
+            self.cursor = Cursor(cursor_before(page), page.epoch)
+        else:
+            await self._find_last()
             return
+        if not follow:
+            await self._collect(self.cursor, None)
+
+    async def _find_last(self) -> None:
+        """The last so many records, looked for in ever longer stretches: many may be deleted or not match."""
         state = await self.topic.state(partition=self.partition, touch=False)
         first, head, span = state.earliest_seq, state.head_seq, self.wanted.lines
         while span:
             start = max(head - span, first - 1, 0)
-            await self._collect(start, self.wanted.lines)
+            await self._collect(Cursor(start, state.epoch), self.wanted.lines)
             if len(self.last) >= self.wanted.lines or start < first:
                 break
             span *= 4
-        self.cursor = max(self.cursor, head)
+        self.cursor = Cursor(max(self.cursor.seq, head), state.epoch)
 
-    async def _collect(self, start: int, most: int | None) -> None:
+    async def _collect(self, start: Cursor, most: int | None) -> None:
+        """All behind a place, or the last of it."""
         self.last = deque(maxlen=most)
         self.cursor = start
         caught_up = False
         while not caught_up:
             page = await self.topic.diff(
-                self.cursor,
+                self.cursor.seq,
                 PAGE_RECORDS,
                 node=self.wanted.nodes,
                 match=self.wanted.selection.match,
@@ -136,80 +162,133 @@ class _Follower:
             if page.tombstone is not None:
                 self.last.append(Gap(page.tombstone.gap_from, page.tombstone.gap_to, page.tombstone.reason))
             self.last.extend(page.records)
-            self.cursor, caught_up = page.next_from_seq, page.caught_up
-
-    async def follow(self, events: asyncio.Queue[Event]) -> None:
-        stream = self.topic.follow(
-            self.cursor, node=self.wanted.nodes, match=self.wanted.selection.match, partition=self.partition
-        )
-        async for event in stream:
-            await events.put((self.origin, event))
+            self.cursor, caught_up = Cursor(page.next_from_seq, page.epoch), page.caught_up
 
 
-async def _tail(client: Client, names: dict[str, None], wanted: _Wanted, screen: Screen) -> None:
-    followers = []
-    for name in names:
-        topic = client.topic(name)
-        partitions, several = await wanted.selection.partitions(topic)
+async def _tail(client: Client, wanted: _Wanted, follow: bool, screen: Screen) -> None:
+    parts = await _parts(client, wanted)
+    if wanted.patterns and not parts:
+        missing = f"no topic begins like {' or '.join(wanted.patterns)}"
+        if not follow:
+            raise TopicNotFound(f"{missing}; `topics topic ls` lists them")
+        screen.note(f"{missing} yet; waiting for one", "yellow")
+    for part in list(parts):
+        try:
+            await part.find(follow)
+        except TopicNotFound:
+            if not wanted.covers(part.topic.name):
+                raise
+            parts.remove(part)  # A wildcard found it, and it is gone by now.
+        _print_last(part, screen)
+    if follow:
+        await _follow(_Following(client, wanted, screen, parts))
+
+
+async def _parts(client: Client, wanted: _Wanted) -> list[_Part]:
+    """Every partition that is there, once, however often it is named."""
+    parts: dict[str, _Part] = {}
+
+    def add(name: str, partitions: Sequence[int], several: bool) -> None:
         for partition in partitions:
             origin = Origin(name, partition if several else None)
-            followers.append(_Follower(topic, partition, origin, wanted))
-    for follower in followers:
-        await follower.find_last()
-        _print([(follower.origin, event) for event in follower.last], screen, len(names) > 1)
-    if wanted.follow:
-        await _follow(followers, screen, len(names) > 1)
+            part = _Part(client.topic(name), partition, origin, wanted)
+            parts.setdefault(cursor_name(name, partition), part)
+
+    for name in wanted.names:
+        if name in wanted.patterns:
+            async for state in client.topics(name.removesuffix(WILDCARD)):
+                add(state.topic, range(state.partitions), state.partitions > 1)
+        else:
+            partitions, several = await wanted.selection.partitions(client.topic(name))
+            add(name, tuple(partitions), several)
+    return list(parts.values())
 
 
-async def _follow(followers: Sequence[_Follower], screen: Screen, several: bool) -> None:
-    """Until the last follower has ended, which happens only when its topic is dropped."""
-    events: asyncio.Queue[Event] = asyncio.Queue(EVENTS_AHEAD_MAX)
-    following = {asyncio.create_task(follower.follow(events)) for follower in followers}
-    printing = asyncio.create_task(_print_all(events, screen, several))
+# ---- following
+
+
+class _Following:
+    """All of them as one stream, until the last topic is dropped; a wildcard has no last one."""
+
+    def __init__(self, client: Client, wanted: _Wanted, screen: Screen, parts: Sequence[_Part]) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._screen = screen
+        self._parts = parts
+        self._origins = {(part.topic.name, part.partition): part.origin for part in parts}
+
+    async def run(self) -> None:
+        begins = MemoryCursors()
+        begins.cursors = {cursor_name(part.topic.name, part.partition): part.cursor for part in self._parts}
+        named = [name for name in begins.cursors if not self._wanted.covers(name)]
+        pages = self._client.pages(
+            [*self._wanted.patterns, *named],
+            node=self._wanted.nodes,
+            match=self._wanted.selection.match,
+            cursors=begins,
+        )
+        async for page in pages:
+            if isinstance(page, Dropped):
+                self._end(page.topic)
+            else:
+                _print_page(page, await self._origin(page), self._screen, self._wanted.several)
+
+    def _end(self, topic: str) -> None:
+        for key in [key for key in self._origins if key[0] == topic]:
+            del self._origins[key]
+        message = f'topic "{topic}" was deleted'
+        if not self._origins and not self._wanted.patterns:
+            raise TopicNotFound(message, topic=topic)
+        self._screen.note(f"{message}; {'the others go on' if self._origins else 'waiting for others'}", "yellow")
+
+    async def _origin(self, page: Page) -> Origin:
+        key = (page.topic, page.partition)
+        if key not in self._origins:
+            partition: int | None = page.partition
+            with suppress(TopicNotFound):
+                state = await self._client.topic(page.topic).state(touch=False)
+                partition = page.partition if state.partitions > 1 else None
+            self._origins[key] = Origin(page.topic, partition)
+        return self._origins[key]
+
+
+async def _follow(following: _Following) -> None:
+    """Until it ends, or nobody reads what is printed."""
+    running = asyncio.create_task(following.run())
     with reader_of_stdout() as gone:
         try:
-            while following:
-                done, _ = await asyncio.wait({*following, printing, gone}, return_when=asyncio.FIRST_COMPLETED)
-                for ended in done - following:
-                    ended.result()
-                following -= done
-                for ended in done:
-                    _judge(ended, screen, bool(following))
-        except TopicNotFound:
-            _print([events.get_nowait() for _ in range(events.qsize())], screen, several)
-            raise
+            done, _ = await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
+            for ended in done:
+                ended.result()
         finally:
-            for task in (*following, printing):
-                task.cancel()
-            await asyncio.gather(*following, printing, return_exceptions=True)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
 
-def _judge(ended: asyncio.Future[None], screen: Screen, others: bool) -> None:
-    """One topic that is dropped does not end the others; everything else does."""
-    error = ended.exception()
-    if isinstance(error, TopicNotFound) and others:
-        screen.note(f"{error.message}; the others go on", "yellow")
-    elif error is not None:
-        raise error
+# ---- printing
 
 
-async def _print_all(events: asyncio.Queue[Event], screen: Screen, several: bool) -> None:
-    while True:
-        ready = [await events.get()]
-        while not events.empty():
-            ready.append(events.get_nowait())
-        _print(ready, screen, several)
-
-
-def _print(events: Sequence[Event], screen: Screen, several: bool) -> None:
+def _print_last(part: _Part, screen: Screen) -> None:
     if screen.as_json:
-        screen.lines(_line(origin, event) for origin, event in events)
+        screen.lines(
+            gap_line(event, part.origin) if isinstance(event, Gap) else record_line(event, part.origin)
+            for event in part.last
+        )
+    else:
+        _print(list(part.last), part.origin, screen, part.wanted.several)
+
+
+def _print_page(page: Page, origin: Origin, screen: Screen, several: bool) -> None:
+    if screen.as_json:
+        screen.lines(page_lines(page, origin))
         return
-    for origin, event in events:
-        shown = origin if several else Origin(partition=origin.partition)
+    lost = page.tombstone
+    gaps = [] if lost is None else [Gap(lost.gap_from, lost.gap_to, lost.reason)]
+    _print([*gaps, *page.records], origin, screen, several)
+
+
+def _print(events: Sequence[Record | Gap], origin: Origin, screen: Screen, several: bool) -> None:
+    shown = origin if several else Origin(partition=origin.partition)
+    for event in events:
         text = gap_text(event, shown) if isinstance(event, Gap) else record_text(event, shown)
         screen.out.print(text, soft_wrap=True)
-
-
-def _line(origin: Origin, event: Record | Gap) -> bytes:
-    return gap_line(event, origin) if isinstance(event, Gap) else record_line(event, origin)

@@ -13,7 +13,7 @@ from topics import embedded
 from topics.cli import eventloop
 from topics.client import Client, connect
 from topics.client.connector import KEY_VARIABLE, URL_DEFAULT, URL_VARIABLE
-from topics.client.remote import OnOutage
+from topics.client.remotewatch import OnOutage
 from topics.errors import InvalidRequest, NotFound
 from topics.storage.fs import RealFs
 

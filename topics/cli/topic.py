@@ -17,8 +17,8 @@ from topics.cli.screen import JsonFlag, Screen, counted, printable, sized
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client, Topic
 from topics.core.config import DEFAULT, as_wire
-from topics.errors import Conflict, InvalidRequest, TopicNotFound
-from topics.model import TopicConfig, TopicState
+from topics.errors import Conflict, InvalidRequest
+from topics.model import Configured, TopicConfig, TopicState
 
 Name = Annotated[str, Parameter(help="The topic.")]
 Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative="", show_default=False, help="Do not ask.")]
@@ -43,20 +43,14 @@ def create(
     """
     screen = Screen(json)
 
-    async def work(client: Client) -> tuple[bool, TopicConfig]:
-        one = client.topic(topic)
-        try:
-            existing = await one.state(touch=False)
-        except TopicNotFound:
-            configured = await one.create(**config.fields())
-            return configured.created, configured.config
-        if not if_missing:
-            raise Conflict(f'topic "{topic}" exists already; `topics topic config {topic}` changes it')
-        return False, existing.config
+    async def work(client: Client) -> Configured:
+        return await client.topic(topic).create(if_missing=True, **config.fields())
 
-    created, now = target.run(work, create=True)
-    fields = {"topic": topic, "created": created, "config": as_wire(now)}
-    screen.show(fields, lambda: _said(f"{topic} is created" if created else f"{topic} is there already"))
+    made = target.run(work, create=True)
+    if not made.created and not if_missing:
+        raise Conflict(f'topic "{topic}" exists already; `topics topic config {topic}` changes it')
+    fields = {"topic": topic, "created": made.created, "config": as_wire(made.config)}
+    screen.show(fields, lambda: _said(f"{topic} is created" if made.created else f"{topic} is there already"))
 
 
 def ls(

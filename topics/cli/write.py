@@ -20,7 +20,7 @@ from rich.text import Text
 
 from topics.cli.intake import Intake, parse_meta
 from topics.cli.screen import JsonFlag, Screen, counted
-from topics.cli.source import FileSource, stdin_batches
+from topics.cli.source import BATCH_BYTES_MAX, FileSource, stdin_batches
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Topic
 from topics.client.fields import RecordFields
@@ -92,7 +92,9 @@ def write(
     intake = Intake(records, text, tag, parse_meta(meta or ()), screen.note)
     order = _Order(topic, node, partition, partition_key, create, idempotency_key or secrets.token_hex(16))
     given = intake.arguments(data)
-    with _files(file or ()) as files, screen.progress(*COLUMNS) as progress:
+    with _files(file or ()) as files, screen.progress(*COLUMNS, start=False) as progress:
+        # A bar would be drawn over what a person is typing.
+        progress.disable |= not data and not files and sys.stdin.isatty()
         _check(files, intake, progress)
         batches = _arguments(given) if data else _lines(files, intake) if files else _stdin(intake, screen)
         total = sum(source.size_bytes for source in files) or None
@@ -163,6 +165,8 @@ class _Order:
         task = progress.add_task(f"writing {self.topic}", total=total)
         number = 0
         async for records, read_bytes in batches:
+            if number:
+                progress.start()  # There is more than one batch: it may take a while.
             tally.under_way_count = len(records)
             tally.add(await self._write(topic, records, number))
             progress.update(task, completed=read_bytes)
@@ -212,6 +216,8 @@ def _files(paths: Sequence[str]) -> Iterator[list[FileSource]]:
 def _check(files: Sequence[FileSource], intake: Intake, progress: Progress) -> None:
     """Parse everything once, before the first record is written."""
     for source in files:
+        if source.size_bytes > BATCH_BYTES_MAX:
+            progress.start()
         task = progress.add_task(f"checking {source.path}", total=source.size_bytes)
         for batch in source.batches():
             intake.batch(batch)
