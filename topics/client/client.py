@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -69,15 +70,23 @@ class Client:
         0 does not compress. `on_progress` gets the bytes so far and about how many there are, 0 when that is not known.
         `topics restore` makes a directory of the file.
         """
-        done_bytes = 0
+        done_bytes = total_bytes = 0
+
+        async def pieces() -> AsyncGenerator[bytes, None]:
+            nonlocal total_bytes
+            async with self._transport.backup(gzip_level=gzip) as stream:
+                total_bytes = stream.total_bytes
+                async for piece in stream:
+                    yield piece
 
         def on_bytes(count: int) -> None:
             nonlocal done_bytes
             done_bytes += count
-            on_progress(done_bytes, stream.total_bytes)
+            on_progress(done_bytes, total_bytes)
 
-        async with self._transport.backup(gzip_level=gzip) as stream:
-            return await save(path if isinstance(path, str) else path.__fspath__(), stream, on_bytes)
+        # The backup begins with the first piece that is asked for: not before there is a file to save it in.
+        async with aclosing(pieces()) as archive:
+            return await save(path if isinstance(path, str) else path.__fspath__(), archive, on_bytes)
 
     # ---- many topics at once
 
