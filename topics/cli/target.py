@@ -91,4 +91,7 @@ DEFAULT_TARGET = Target()
 def require_directory(path: str) -> None:
     """Refuse a path that holds no data, instead of making an empty directory of a slip of the pen."""
     if not RealFs().exists(f"{path}/wal"):
-        raise NotFound(f"{path} is no data directory: it has no wal/ in it; `topics serve --data-dir {path}` makes one")
+        raise NotFound(
+            f"{path} is no data directory: it has no wal/ in it; name the one that a server or program was given, "
+            "or make one with `topics serve --data-dir DIR`"
+        )

@@ -42,7 +42,10 @@ def fsck(
 ) -> FsckReport:
     """Check a directory, and with `repair` mend it. Raises `DirectoryLocked` while a process has it open."""
     if not fs.exists(f"{directory}/wal"):
-        raise InvalidRequest(f"{directory} is no data directory: it has no wal/ in it", expected="a data directory")
+        raise InvalidRequest(
+            f"{directory} is no data directory: it has no wal/ in it; name the one that a server or program was given",
+            expected="a data directory",
+        )
     store = Store(fs, directory, clock, salt_source, options.hot_bytes, options.cold_dir)
     try:
         report = FsckReport(directory)
