@@ -5,7 +5,8 @@ the owner says which position it expects to write, and an append that finds anot
 and leaves nothing behind. So a deposed owner can never write over its successor, whatever the clocks say.
 
 Logs are spread over shards; a shard is what is written and synced together and what fails together. An append is a
-*group*: it gets the shard's next group number at once, and the listener is told later how far the shard has got.
+*group*: it gets the shard's next group number at once, and the listener is told how far the shard has got: later, or
+within `append` itself when a small group could be written at once.
 
 - A log's entries are stored in order: if an entry is readable, so is every earlier one that was not trimmed.
 - An entry is stored whole or not at all. A group is not: after a power loss a group that was never reported as synced
