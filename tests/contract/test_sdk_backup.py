@@ -57,6 +57,27 @@ async def test_refusals_leave_no_file(tmp_path: Path, form: str) -> None:
     assert (tmp_path / "b.tar").read_bytes() == b"mine"
 
 
+@each_form
+@on_loop
+async def test_nothing_is_begun_without_a_file_to_save_it_in(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(form, tmp_path / "source") as client:
+        transport, asked = client._transport, []
+        backup = transport.backup
+
+        def counted(*, gzip_level: int) -> object:
+            asked.append(gzip_level)
+            return backup(gzip_level=gzip_level)
+
+        monkeypatch.setattr(transport, "backup", counted)
+        with pytest.raises(FileNotFoundError):
+            await client.backup(tmp_path / "nowhere" / "a.tar")
+        assert asked == []
+        await client.backup(tmp_path / "a.tar", gzip=1)
+        assert asked == [1]
+
+
 def test_for_plain_code(tmp_path: Path) -> None:
     with sync.open(tmp_path / "source") as client:
         client.topic("orders").write(1)
