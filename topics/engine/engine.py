@@ -103,7 +103,7 @@ class Engine:
             self._check_fact,
             checkpointer.dirty.add,
             self.now_ms,
-            clock.ticks_ns,
+            clock,
             2 * COPIES_FACTOR * limits.dirty_bytes_max,
         )
         self.routing = Routing(machine, self.forwarding, self.now_ms)
