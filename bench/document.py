@@ -29,6 +29,9 @@ class Part(StrEnum):
     ENGINE = "The engine, in-process"
     SERVER = "The server against peers"
     LIVE = "Live delivery against peers"
+    GROUPS = "Consumer groups against Redis"
+    SPARK = "Topics in Spark"
+    SQL = "SELECT beside DuckDB on Parquet"
 
 
 _INTRODUCTIONS = {
@@ -53,6 +56,22 @@ epoll. A latency is from the moment a write is sent, or is due, to the moment a 
 (`disk`) before anybody sees it, as Redis does with XADD (`appendfsync everysec`) and JetStream in its files; Redis
 PUBLISH stores nothing and remembers nothing. Every side is held to the same: each watcher gets each record once and in
 order, or the run fails. Processor time is all that the server used, the writes included, divided by deliveries.
+""",
+    Part.GROUPS: """\
+The same processes, cores and client as for the server, one consumer on one connection. Both sides have the same records
+in their log, claim 100 at a time and ack them, and write claims and acks to disk: ours with the class `disk`, Redis
+with `appendfsync everysec`.
+""",
+    Part.SPARK: """\
+One local session of Spark over all cores, and `topics serve` on one of them. The peer is the same session with the same
+rows as Parquet files on the same disk. A write counts when all rows can be read, exactly once; a read looks at every
+value. The archive is from the start of the query to its last commit. A micro-batch is from a write to the row that a
+query made of it.
+""",
+    Part.SQL: """\
+The engine in this process, its records in sealed segments, and a query from its text to the JSON of its answer. The
+peer is DuckDB itself over a Parquet file with the same rows, a thread on either side. The file is compressed and in
+columns, a log is text in the order it was written: what bounds us is making columns of that text.
 """,
 }
 

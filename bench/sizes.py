@@ -35,6 +35,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     live_crowd: int
     """Watchers who all get each of the pulses."""
     live_pulses: int
+    spark_records: int
+    spark_batches: int
+    """Micro-batches of which the time is taken."""
 
 
 FULL = Sizes(
@@ -59,6 +62,8 @@ FULL = Sizes(
     live_writes=5000,
     live_crowd=1000,
     live_pulses=100,
+    spark_records=1_000_000,
+    spark_batches=30,
 )
 QUICK = Sizes(
     rounds=1,
@@ -82,4 +87,6 @@ QUICK = Sizes(
     live_writes=50,
     live_crowd=50,
     live_pulses=5,
+    spark_records=10_000,
+    spark_batches=3,
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.figure import Figure
 from bench.measures import (
     checkpoint,
+    groups,
     http_batches,
     http_latency,
     http_memory,
@@ -21,7 +22,10 @@ from bench.measures import (
     live_paced,
     reads,
     recovery,
+    routers,
     single,
+    spark_tables,
+    sql,
     writes,
 )
 from bench.rig import Step
@@ -36,6 +40,7 @@ ENGINE: dict[str, Measure] = {
     "single": single.run,
     "length": length.run,
     "checkpoint": checkpoint.run,
+    "routers": routers.run,
 }
 """In-process, everything on one core."""
 SERVER: dict[str, Measure] = {
@@ -54,4 +59,16 @@ LIVE: dict[str, Measure] = {
     "live_crowd": live_crowd.run,
 }
 """Live delivery against other servers, with the same cores."""
-MEASURES = ENGINE | SERVER | LIVE
+SPARK: dict[str, Measure] = {
+    "spark_tables": spark_tables.run,
+}
+"""Spark over topics, beside Spark over files."""
+GROUPS: dict[str, Measure] = {
+    "groups": groups.run,
+}
+"""Consumer groups against those of Redis, with the same cores as the server."""
+SQL: dict[str, Measure] = {
+    "sql": sql.run,
+}
+"""SELECT over topics, beside DuckDB over files."""
+MEASURES = ENGINE | SERVER | LIVE | GROUPS | SPARK | SQL
