@@ -13,6 +13,9 @@ class Clock(Protocol):
     def ticks_ns(self) -> int:
         """A steady count of nanoseconds for durations. Never goes back."""
 
+    def cpu_ns(self) -> int:
+        """How many nanoseconds the calling thread has computed. Stands still while it waits."""
+
 
 class SystemClock:
     def now_ms(self) -> int:
@@ -20,3 +23,6 @@ class SystemClock:
 
     def ticks_ns(self) -> int:
         return time.perf_counter_ns()
+
+    def cpu_ns(self) -> int:
+        return time.thread_time_ns()
