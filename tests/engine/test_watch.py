@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tests.engine.watchrig import VIEW, Ear, WatchRig
-from topics.engine.watch import AGING_MS, PACED_MS, SLICE_NS
+from topics.engine.watch import AGING_MS, PACED_MS, SENDS_AT_ONCE, SLICE_NS
 
 SLICE_MS = SLICE_NS // 1_000_000
 
@@ -155,6 +155,70 @@ def test_a_pump_ends_with_its_slice_and_the_rest_is_for_the_next_one() -> None:
         rig.watch.pump()
         told.append([key for _, key, _ in ear.take()])
     assert told == [["a"], ["b"], ["c"]], "the loop had a turn after each"
+
+
+def test_a_pump_ends_when_it_has_sent_enough() -> None:
+    rig = WatchRig()
+    topics = [f"t{number}" for number in range(SENDS_AT_ONCE + 1)]
+    for topic in topics:
+        rig.configure(topic)
+    ear = rig.ear(*topics)
+    rig.pump()
+    ear.take()
+    for topic in topics:
+        rig.write(topic, 1)
+    rig.work()
+    rig.watch.pump()
+    assert [key for _, key, _ in ear.take()] == topics[:-1]
+    rig.pump()
+    assert [key for _, key, _ in ear.take()] == topics[-1:]
+
+
+def test_what_is_written_between_two_parts_goes_out_with_the_next_one() -> None:
+    rig = WatchRig()
+    rig.configure("jobs")
+    ears = [rig.ear("jobs") for _ in range(2 * SENDS_AT_ONCE)]
+    rig.pump()
+    for ear in ears:
+        ear.take()
+    rig.write("jobs", 1)
+    rig.work()
+    rig.watch.pump()
+    assert [len(ear.told) for ear in ears] == [1] * SENDS_AT_ONCE + [0] * SENDS_AT_ONCE, "the loop has a turn"
+    rig.write("jobs", 2)
+    rig.pump()
+    assert [ear.take() for ear in ears[:SENDS_AT_ONCE]] == [
+        [("record", "jobs", [1]), ("record", "jobs", [2])]
+    ] * SENDS_AT_ONCE
+    assert [ear.take() for ear in ears[SENDS_AT_ONCE:]] == [[("record", "jobs", [1, 2])]] * SENDS_AT_ONCE
+    rig.write("jobs", 3)
+    rig.work()
+    rig.watch.pump()
+    assert sum(len(ear.told) for ear in ears) == SENDS_AT_ONCE, "they have met, and are one cohort again"
+
+
+def test_a_delivery_is_brief_when_one_or_two_are_told_what_is_new() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    rig.work()
+    rig.ear("jobs")
+    assert not rig.watch.is_brief(), "it has not been told what is there"
+    rig.pump()
+    assert not rig.watch.is_brief(), "there is nothing to do"
+    rig.write("jobs", 2)
+    rig.work()
+    assert rig.watch.is_brief()
+    rig.pump()
+    leaving = [rig.ear("jobs"), rig.ear("jobs")]
+    rig.pump()
+    rig.write("jobs", 3)
+    rig.work()
+    assert not rig.watch.is_brief(), "three are more than two"
+    leaving[0].watcher.close()
+    assert rig.watch.is_brief()
+    rig.configure("other")
+    rig.ear("other")
+    assert not rig.watch.is_brief(), "there is somebody else as well"
 
 
 def test_who_was_not_reached_comes_before_who_wants_more() -> None:

@@ -36,6 +36,10 @@ class Host:
         self._checkpointing = asyncio.Lock()
         self._flush_wanted = False
         engine.turn.wanted = self._want_flush
+        self._flushing = False
+        self._pump_wanted = False
+        """Whether this flush has made news that it delivers itself."""
+        engine.turn.before_answers = self._pump_if_brief
         engine.watch.wanted = self._want_pump
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
@@ -139,14 +143,37 @@ class Host:
 
     def _flush(self) -> None:
         self._flush_wanted = False
-        self.engine.flush()
+        self._flushing = True
+        try:
+            self.engine.flush()
+        finally:
+            self._flushing = False
+            if self._pump_wanted:
+                self._pump()
         self._start_checkpoint_if_due()
         self._arm()
 
     # ---- readers
 
     def _want_pump(self) -> None:
-        self._loop.call_soon(self.engine.watch.pump)
+        """Deliver: with a flush what it has made visible; all else, and what a pump leaves, in the next turn."""
+        if self._flushing:
+            self._pump_wanted = True
+        else:
+            self._loop.call_soon(self._pump)
+
+    def _pump_if_brief(self) -> None:
+        """A delivery that takes no longer than an answer goes first: its watcher has waited, the writer has not."""
+        if self._pump_wanted and self.engine.watch.is_brief():
+            self._pump()
+
+    def _pump(self) -> None:
+        self._pump_wanted = False
+        try:
+            self.engine.watch.pump()
+        except Exception as error:
+            # A bug, and none of the writers': what they wait for goes on.
+            self._loop.call_exception_handler({"message": "delivering failed", "exception": error})
 
     async def wait_visible(
         self, log: Log, above_seq: int, timeout_s: float, until: asyncio.Future[None] | None = None
