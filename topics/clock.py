@@ -18,5 +18,5 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def ticks_ns(self) -> int:
-        return time.perf_counter_ns()
+    # Asked many times a write: the bare function, without a call around it.
+    ticks_ns = staticmethod(time.perf_counter_ns)
