@@ -179,8 +179,12 @@ def test_a_bug_in_delivering_is_reported_and_costs_no_answer(tmp_path: Path) -> 
                 raise RuntimeError("a bug")
 
             host.engine.watch.wait(log, 1, fail)
-            written = cast(Written, await host.submit(append("odd", 1)))
-            assert written.last_seq == 2
+            await host.submit(Configure("even", {}))
+            assert told == [], "the waiter was looked at, and waits"
+            host.begin_turn()
+            ticket = host.decide(append("odd", 1))
+            host.end_turn()
+            assert cast(Written, await host.answer(ticket)).last_seq == 2
             assert [str(error) for error in told] == ["a bug"]
 
     run(test)

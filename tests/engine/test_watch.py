@@ -174,6 +174,19 @@ def test_a_pump_ends_when_it_has_sent_enough() -> None:
     assert [key for _, key, _ in ear.take()] == topics[-1:]
 
 
+def test_a_pump_ends_within_a_topic_too() -> None:
+    rig = WatchRig()
+    rig.configure("jobs")
+    ears = [rig.ear("jobs", view=replace(VIEW, limit=10 + number)) for number in range(SENDS_AT_ONCE + 1)]
+    rig.pump()
+    rig.write("jobs", 1)
+    rig.work()
+    rig.watch.pump()
+    assert [ear.seqs("jobs") for ear in ears] == [[1]] * SENDS_AT_ONCE + [[]]
+    rig.pump()
+    assert ears[-1].seqs("jobs") == [1]
+
+
 def test_what_is_written_between_two_parts_goes_out_with_the_next_one() -> None:
     rig = WatchRig()
     rig.configure("jobs")
