@@ -15,14 +15,12 @@ from typing import cast
 import pytest
 
 from tests.engine.rig import records, with_limits, with_wal
-from tests.engine.watchrig import VIEW, Ear
 from topics.clock import SystemClock
 from topics.core.commands import Append, Claimer, Command, Configure, Delete, Drop, Publish, Stage
 from topics.core.match import parse_match
 from topics.engine.engine import Engine
 from topics.engine.host import Host
 from topics.engine.recovery import Options, recover
-from topics.engine.watcher import Subscription
 from topics.errors import LogStopped, Throttled
 from topics.model import Deleted, Published, Written
 from topics.storage.committer import Post
@@ -123,69 +121,6 @@ def test_a_checkpoint_comes_by_itself(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
             assert [name for name in (tmp_path / "segments").iterdir() if name.suffix == ".data"]
             assert data(host, "odd") == ["x" * 2000]
-
-    run(test)
-
-
-# ---- telling watchers
-
-
-class Told(Ear):
-    """A listener that notes in a list when it is told of records."""
-
-    def __init__(self, host: Host, notes: list[str]) -> None:
-        super().__init__(host.engine.watch)
-        self._notes = notes
-        self.caught_up = asyncio.Event()
-        self.watcher.subscribe("odd", VIEW)
-
-    def send(self, subscription: Subscription, frame: bytes) -> None:
-        super().send(subscription, frame)
-        self._notes.append("told")
-        if self.told[-1][0] == "caught_up":
-            self.caught_up.set()
-
-
-@pytest.mark.parametrize(("watchers", "order"), [(1, ["told", "answered"]), (3, ["answered", *["told"] * 3])])
-def test_a_single_watcher_is_told_before_the_writer_and_many_after_it(
-    watchers: int, order: list[str], tmp_path: Path
-) -> None:
-    async def test() -> None:
-        async with opened(tmp_path) as host:
-            await host.submit(append("odd", 0))
-            notes: list[str] = []
-            ears = [Told(host, notes) for _ in range(watchers)]
-            for ear in ears:
-                await ear.caught_up.wait()
-            notes.clear()
-            host.begin_turn()
-            host.decide(append("odd", 1)).on_done(lambda ticket: notes.append("answered"))
-            host.end_turn()
-            assert notes == order, "all of it in the turn of the write"
-            assert [ear.seqs("odd") for ear in ears] == [[1, 2]] * watchers
-
-    run(test)
-
-
-def test_a_bug_in_delivering_is_reported_and_costs_no_answer(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with opened(tmp_path) as host:
-            await host.submit(append("odd", 0))
-            loop, told = asyncio.get_running_loop(), []
-            loop.set_exception_handler(lambda loop, context: told.append(context["exception"]))
-            log = host.engine.machine.log(host.engine.machine.topic("odd"))
-
-            def fail() -> None:
-                raise RuntimeError("a bug")
-
-            host.engine.watch.wait(log, 1, fail)
-            await host.submit(Configure("even", {}))
-            assert told == [], "the waiter was looked at, and waits"
-            host.begin_turn()
-            ticket = host.decide(append("odd", 1))
-            host.end_turn()
-            assert cast(Written, await host.answer(ticket)).last_seq == 2
-            assert [str(error) for error in told] == ["a bug"]
 
     run(test)
 

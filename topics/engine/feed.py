@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from topics.engine.watch import Watch
     from topics.engine.watcher import Subscription, Watcher
 
-PART_COUNT = 4
-PART_MEMBERS_MIN = 32
 PART_MEMBERS_MAX = 512
-"""A cohort is served in about so many parts, none of them smaller or larger than this, and the loop has a turn behind
-each: what is written there goes out to the next part in the same frame."""
+"""A larger cohort is served in parts, and others get a turn in between."""
+PART_MEMBERS_MIN = 32
+PART_COUNT = 4
+"""In a hurry, a cohort is served in about so many parts, none of them smaller than this: what is written between two of
+them goes out to the second in the same frame."""
 BRIEF_MEMBERS_MAX = 2
 """Watchers that are told of a write before its writer is."""
 
@@ -166,7 +167,9 @@ class Feed:
             if cohort.phase == LIVE and cohort.cursor >= ceiling:
                 continue
             del self._cohorts[place]
-            part = min(max(cohort.group.count // PART_COUNT, PART_MEMBERS_MIN), PART_MEMBERS_MAX)
+            part = PART_MEMBERS_MAX
+            if watch.in_hurry:
+                part = min(max(cohort.group.count // PART_COUNT, PART_MEMBERS_MIN), part)
             if len(cohort.members) > part:
                 rest, cohort = cohort, cohort.split(part)
                 self._put(rest)

@@ -13,6 +13,7 @@ import msgspec
 from topics.core.commands import Claimer, Command, Delete
 from topics.core.log import Log
 from topics.engine.backup import Backup
+from topics.engine.delivery import Delivery
 from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
 from topics.errors import ShuttingDown, Throttled
@@ -36,11 +37,7 @@ class Host:
         self._checkpointing = asyncio.Lock()
         self._flush_wanted = False
         engine.turn.wanted = self._want_flush
-        self._flushing = False
-        self._pump_wanted = False
-        """Whether this flush has made news that it delivers itself."""
-        engine.turn.before_answers = self._pump_if_brief
-        engine.watch.wanted = self._want_pump
+        self._delivery = Delivery(engine.turn, engine.watch, loop)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         """The deadline that the timer is set for."""
@@ -52,14 +49,22 @@ class Host:
     async def open(cls, opener: Opener) -> Host:
         """Recover on a thread, so that the loop can say how far it is, then take over."""
         loop = asyncio.get_running_loop()
+        host: Host | None = None
 
         def post(report: Callable[[], None]) -> None:
             # A report that comes after the loop was closed has nobody to go to.
             if not loop.is_closed():
-                loop.call_soon_threadsafe(report)
+                loop.call_soon_threadsafe(take, report)
+
+        def take(report: Callable[[], None]) -> None:
+            if host is None:
+                report()
+            else:
+                host._delivery.along(report)
 
         engine = await loop.run_in_executor(None, opener, post)
-        return cls(engine, loop)
+        host = cls(engine, loop)
+        return host
 
     # ---- commands
 
@@ -143,37 +148,11 @@ class Host:
 
     def _flush(self) -> None:
         self._flush_wanted = False
-        self._flushing = True
-        try:
-            self.engine.flush()
-        finally:
-            self._flushing = False
-            if self._pump_wanted:
-                self._pump()
+        self._delivery.along(self.engine.flush)
         self._start_checkpoint_if_due()
         self._arm()
 
     # ---- readers
-
-    def _want_pump(self) -> None:
-        """Deliver: with a flush what it has made visible; all else, and what a pump leaves, in the next turn."""
-        if self._flushing:
-            self._pump_wanted = True
-        else:
-            self._loop.call_soon(self._pump)
-
-    def _pump_if_brief(self) -> None:
-        """A delivery that takes no longer than an answer goes first: its watcher has waited, the writer has not."""
-        if self._pump_wanted and self.engine.watch.is_brief():
-            self._pump()
-
-    def _pump(self) -> None:
-        self._pump_wanted = False
-        try:
-            self.engine.watch.pump()
-        except Exception as error:
-            # A bug, and none of the writers': what they wait for goes on.
-            self._loop.call_exception_handler({"message": "delivering failed", "exception": error})
 
     async def wait_visible(
         self, log: Log, above_seq: int, timeout_s: float, until: asyncio.Future[None] | None = None

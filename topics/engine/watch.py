@@ -5,10 +5,11 @@ costs one lookup however many are watching. A marked feed waits in a line, and `
 to each cohort that is behind, and to the end of the line again while there is more. Joining marks the feed, too: the
 state is looked at after somebody has registered, so no wake-up can be missed, and nobody ever polls.
 
-A pump that has sent enough, or used its slice of time, leaves the rest for the next one, and the loop has its turn in
-between. What is written there goes to those who still wait together with what they wait for, so the more there is to
-do, the less it takes. The line is sorted by effective priority then, every 50 ms anew, in which waiting counts, so
-that nobody starves. Who has waited for a second is told to expect a delay.
+A pump that has used its slice of time leaves the rest for the next one, and the loop has its turn in between. Its slice
+is what the loop took for other things since the last pump, at least a few frames and at most `SLICE_NS`: so a busy
+writer and its audience get as much each. What is written meanwhile goes to those who still wait together with what they
+wait for, so the more there is to do, the less it takes. The line is sorted by effective priority then, every 50 ms
+anew, in which waiting counts, so that nobody starves. Who has waited for a second is told to expect a delay.
 
 The host (`host.py`) runs the pump on its loop whenever `wanted` is called. Without one, tests call `pump` themselves.
 """
@@ -30,9 +31,9 @@ from topics.engine.watcher import Listener, Watcher, check_room, key_of
 from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT, MATCHED_TOPICS_MAX
 
 SLICE_NS: Final = 4_000_000
-"""How long a pump goes on before the loop gets a turn."""
+"""How long a pump goes on at most before the loop gets a turn."""
 SENDS_AT_ONCE: Final = 32
-"""Frames that a pump sends before the loop gets a turn."""
+"""Frames that a pump may send however short its slice is."""
 AGING_MS: Final = 50
 """How often those who wait are put into order."""
 PACED_MS: Final = 1000
@@ -69,6 +70,11 @@ class Watch:
         self._watchers_by_prefix: dict[str, dict[Watcher, None]] = {}
         self.sends = 0
         """Frames sent by this pump."""
+        self.in_hurry = True
+        """Whether this pump has less than a whole slice."""
+        self._fair_ns = 0
+        """When this pump has taken as long as the loop did since the last one."""
+        self._ended_ns = 0
         self._line: deque[Feed] = deque()
         self._asked = False
         """Whether a pump was asked for and has not come yet."""
@@ -167,8 +173,10 @@ class Watch:
         """Deliver for one slice of time."""
         self._asked = False
         self.sends = 0
-        self.pumped_ns = self.ticks_ns()
-        deadline_ns = self.pumped_ns + SLICE_NS
+        now_ns = self.pumped_ns = self.ticks_ns()
+        deadline_ns = now_ns + SLICE_NS
+        self._fair_ns = now_ns + (now_ns - self._ended_ns)
+        self.in_hurry = self._fair_ns < deadline_ns
         aged = self._pressed and self._order()
         line = self._line
         try:
@@ -180,6 +188,7 @@ class Watch:
                 if line and self.is_over(deadline_ns):
                     break
         finally:
+            self._ended_ns = self.ticks_ns()
             self._pressed = bool(line)
             if self._pressed:
                 self._ask()
@@ -190,7 +199,8 @@ class Watch:
 
     def is_over(self, deadline_ns: int) -> bool:
         """Whether the loop has to have a turn now."""
-        return self.sends >= SENDS_AT_ONCE or self.ticks_ns() >= deadline_ns
+        now_ns = self.ticks_ns()
+        return now_ns >= deadline_ns or (now_ns >= self._fair_ns and self.sends >= SENDS_AT_ONCE)
 
     def _order(self) -> bool:
         """Put those who wait into order, unless that was done a moment ago."""
