@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from topics.model import Durability, TopicConfig, TopicType
@@ -31,8 +31,6 @@ class Topic:
 class Registry:
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
-        # Asked several times a write: the bare method, without a call around it.
-        self.get: Callable[[str], Topic | None] = self._topics.get
         self._names: list[str] = []
         self.by_type: Counter[TopicType] = Counter()
         self.by_class: Counter[Durability] = Counter()
@@ -42,6 +40,9 @@ class Registry:
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._topics.values())
+
+    def get(self, name: str) -> Topic | None:
+        return self._topics.get(name)
 
     def add(self, topic: Topic) -> None:
         assert topic.name not in self._topics

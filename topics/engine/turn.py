@@ -59,8 +59,6 @@ class Turn:
         self._queue_bytes_max = queue_bytes_max
         self._shards: list[_Shard] = []
         self._unborn: set[int] = set()
-        self.any_stopped = False
-        """Whether a shard has failed."""
         self.wanted: Callable[[], None] = lambda: None
         """Called when something was added to a turn that was empty, so that the host flushes it."""
         self.sync_followed: Collection[int] = ()
@@ -68,6 +66,8 @@ class Turn:
         self.on_synced: Callable[[Log], None] = lambda log: None
         self.before_answers: Callable[[], None] = lambda: None
         """Called when readers can see what was written, and its writers are not answered yet."""
+        self.any_stopped = False
+        """Whether a shard has failed."""
         self.ticks_ns: Callable[[], int] = lambda: 0
         """The steady clock that says when a group was written."""
 
