@@ -263,9 +263,16 @@ def test_a_delivery_is_brief_when_one_or_two_are_told_what_is_new() -> None:
     assert not rig.watch.is_brief(), "three are more than two"
     leaving[0].watcher.close()
     assert rig.watch.is_brief()
+    rig.watch.wait(rig.log("jobs"), 3, lambda: None)
+    assert not rig.watch.is_brief(), "one who waits is told as well"
+    rig.pump()
+    leaving[1].watcher.close()
     rig.configure("other")
+    rig.write("jobs", 4)
+    rig.work()
+    assert rig.watch.is_brief()
     rig.ear("other")
-    assert not rig.watch.is_brief(), "there is somebody else as well"
+    assert not rig.watch.is_brief(), "there is another topic as well"
 
 
 def test_who_was_not_reached_comes_before_who_wants_more() -> None:

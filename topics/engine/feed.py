@@ -34,7 +34,7 @@ PART_COUNT = 4
 """In a hurry, a cohort is served in about so many parts, none of them smaller than this: what is written between two of
 them goes out to the second in the same frame."""
 BRIEF_MEMBERS_MAX = 2
-"""Watchers that are told of a write before its writer is."""
+"""Those who may be told of a write before its writer is."""
 
 _LOST = (Reason.CAP, Reason.TTL, Reason.MIXED)
 """What somebody who just connected is told as `from_seq_too_old`."""
@@ -143,7 +143,7 @@ class Feed:
 
     def is_brief(self) -> bool:
         """Whether there are few to tell, and each of them knows all that was there before."""
-        if self._member_count > BRIEF_MEMBERS_MAX:
+        if self._member_count + len(self.waiters) > BRIEF_MEMBERS_MAX:
             return False
         return all(cohort.phase == LIVE for cohort in self._cohorts.values())
 
@@ -211,7 +211,7 @@ class Feed:
         if cohort.phase < BACKLOG:
             cohort.phase = BACKLOG
         frame = cohort.group.form(event)
-        watch.sends += len(ready)
+        watch.sent_count += len(ready)
         for member in ready:
             try:
                 member.send(member, frame)

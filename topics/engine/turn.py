@@ -301,8 +301,10 @@ class Turn:
 def _taken(waiting: deque[tuple[int, list[Ticket]]], group: int) -> list[Ticket]:
     """The tickets of all groups up to this one, which has come."""
     tickets = waiting.popleft()[1]
-    while waiting and waiting[0][0] <= group:
-        tickets = tickets + waiting.popleft()[1]
+    if waiting and waiting[0][0] <= group:
+        tickets = list(tickets)
+        while waiting and waiting[0][0] <= group:
+            tickets += waiting.popleft()[1]
     return tickets
 
 

@@ -11,7 +11,7 @@ writer and its audience get as much each. What is written meanwhile goes to thos
 wait for, so the more there is to do, the less it takes. The line is sorted by effective priority then, every 50 ms
 anew, in which waiting counts, so that nobody starves. Who has waited for a second is told to expect a delay.
 
-The host (`host.py`) runs the pump on its loop whenever `wanted` is called. Without one, tests call `pump` themselves.
+On a loop, `delivery.py` runs the pump whenever `wanted` is called. Without one, tests call `pump` themselves.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ class Watch:
         """Who was blocked for so long is told of what it lost meanwhile as if it had just connected."""
         self.pumped_ns = 0
         """When the pump last began: time enough for who asks often."""
+        self.sent_count = 0
+        """Frames sent by this pump."""
+        self.in_hurry = True
+        """Whether this pump has less than a whole slice."""
         self.blocked_count = 0
         """Watchers that have no room."""
         self.waiting_over = False
@@ -68,10 +72,6 @@ class Watch:
         self._limit_max = limit_max
         self._feeds: dict[int, Feed] = {}
         self._watchers_by_prefix: dict[str, dict[Watcher, None]] = {}
-        self.sends = 0
-        """Frames sent by this pump."""
-        self.in_hurry = True
-        """Whether this pump has less than a whole slice."""
         self._fair_ns = 0
         """When this pump has taken as long as the loop did since the last one."""
         self._ended_ns = 0
@@ -172,7 +172,7 @@ class Watch:
     def pump(self) -> None:
         """Deliver for one slice of time."""
         self._asked = False
-        self.sends = 0
+        self.sent_count = 0
         now_ns = self.pumped_ns = self.ticks_ns()
         deadline_ns = now_ns + SLICE_NS
         self._fair_ns = now_ns + (now_ns - self._ended_ns)
@@ -200,7 +200,7 @@ class Watch:
     def is_over(self, deadline_ns: int) -> bool:
         """Whether the loop has to have a turn now."""
         now_ns = self.ticks_ns()
-        return now_ns >= deadline_ns or (now_ns >= self._fair_ns and self.sends >= SENDS_AT_ONCE)
+        return now_ns >= deadline_ns or (now_ns >= self._fair_ns and self.sent_count >= SENDS_AT_ONCE)
 
     def _order(self) -> bool:
         """Put those who wait into order, unless that was done a moment ago."""
