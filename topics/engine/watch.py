@@ -6,10 +6,10 @@ to each cohort that is behind, and to the end of the line again while there is m
 state is looked at after somebody has registered, so no wake-up can be missed, and nobody ever polls.
 
 A pump that has used its slice of time leaves the rest for the next one, and the loop has its turn in between. Its slice
-is what the loop took for other things since the last pump, at least a few frames and at most `SLICE_NS`: so a busy
-writer and its audience get as much each. What is written meanwhile goes to those who still wait together with what they
-wait for, so the more there is to do, the less it takes. The line is sorted by effective priority then, every 50 ms
-anew, in which waiting counts, so that nobody starves. Who has waited for a second is told to expect a delay.
+is half of what the loop took for other things since the last pump, at least a few frames and at most `SLICE_NS`. What
+is written meanwhile goes to those who still wait together with what they wait for, so the more there is to do, the less
+it takes. The line is sorted by effective priority then, every 50 ms anew, in which waiting counts, so that nobody
+starves. Who has waited for a second is told to expect a delay.
 
 On a loop, `delivery.py` runs the pump whenever `wanted` is called. Without one, tests call `pump` themselves.
 """
@@ -73,7 +73,7 @@ class Watch:
         self._feeds: dict[int, Feed] = {}
         self._watchers_by_prefix: dict[str, dict[Watcher, None]] = {}
         self._fair_ns = 0
-        """When this pump has taken as long as the loop did since the last one."""
+        """When this pump has taken half as long as the loop did since the last one."""
         self._ended_ns = 0
         self._line: deque[Feed] = deque()
         self._asked = False
@@ -175,7 +175,7 @@ class Watch:
         self.sent_count = 0
         now_ns = self.pumped_ns = self.ticks_ns()
         deadline_ns = now_ns + SLICE_NS
-        self._fair_ns = now_ns + (now_ns - self._ended_ns)
+        self._fair_ns = now_ns + (now_ns - self._ended_ns) // 2
         self.in_hurry = self._fair_ns < deadline_ns
         aged = self._pressed and self._order()
         line = self._line
