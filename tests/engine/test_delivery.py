@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from tests.engine.rig import Rig
 from tests.engine.test_host import append, opened, run
 from tests.engine.watchrig import VIEW, Ear
 from topics.core.commands import Configure
@@ -80,3 +81,30 @@ def test_a_bug_in_delivering_is_reported_and_costs_no_answer(tmp_path: Path) -> 
             assert [str(error) for error in told] == ["a bug"]
 
     run(test)
+
+
+def test_readers_see_a_write_before_its_answer() -> None:
+    rig = Rig()
+    rig.write("odd", 0)
+    rig.work()
+    tickets = [rig.submit("odd", 1), rig.submit("odd", 2)]
+    seen: list[tuple[list[object], list[bool]]] = []
+    rig.engine.turn.before_answers = lambda: seen.append((rig.data("odd"), [ticket.done for ticket in tickets]))
+    rig.work()
+    assert seen == [([0, 1, 2], [False, False])]
+    assert all(ticket.done for ticket in tickets)
+
+
+def test_a_reader_who_fails_costs_no_answer() -> None:
+    rig = Rig()
+    rig.write("odd", 0)
+    rig.work()
+    ticket = rig.submit("odd", 1)
+
+    def fail() -> None:
+        raise RuntimeError("a bug of the pump")
+
+    rig.engine.turn.before_answers = fail
+    with pytest.raises(RuntimeError, match="a bug of the pump"):
+        rig.work()
+    assert ticket.done and ticket.error is None

@@ -67,18 +67,6 @@ def test_disk_is_answered_at_the_write_below_the_durable_ceiling() -> None:
     assert len(before) == 1, "and synced within its interval"
 
 
-def test_readers_see_a_write_before_its_answer() -> None:
-    rig = Rig()
-    rig.write("odd", 0)
-    rig.work()
-    tickets = [rig.submit("odd", 1), rig.submit("odd", 2)]
-    seen: list[tuple[list[object], list[bool]]] = []
-    rig.engine.turn.before_answers = lambda: seen.append((rig.data("odd"), [ticket.done for ticket in tickets]))
-    rig.work()
-    assert seen == [([0, 1, 2], [False, False])]
-    assert all(ticket.done for ticket in tickets)
-
-
 def test_groups_that_are_written_together_are_synced_one_by_one() -> None:
     rig = Rig()
     rig.configure("odd", durability="fsync")
@@ -95,21 +83,6 @@ def test_groups_that_are_written_together_are_synced_one_by_one() -> None:
     assert first.done and not second.done
     rig.engine.synced(shard, group)
     assert second.done
-
-
-def test_a_reader_who_fails_costs_no_answer() -> None:
-    rig = Rig()
-    rig.write("odd", 0)
-    rig.work()
-    ticket = rig.submit("odd", 1)
-
-    def fail() -> None:
-        raise RuntimeError("a bug of the pump")
-
-    rig.engine.turn.before_answers = fail
-    with pytest.raises(RuntimeError, match="a bug of the pump"):
-        rig.work()
-    assert ticket.done and ticket.error is None
 
 
 def test_a_ticket_knows_when_it_was_written() -> None:
