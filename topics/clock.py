@@ -21,8 +21,6 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def ticks_ns(self) -> int:
-        return time.perf_counter_ns()
-
-    def cpu_ns(self) -> int:
-        return time.thread_time_ns()
+    # Asked many times a write: the bare functions, without a call around them.
+    ticks_ns = staticmethod(time.perf_counter_ns)
+    cpu_ns = staticmethod(time.thread_time_ns)
