@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.core.rig import T0_MS
 from topics.core import live
-from topics.core.facts import ArchiveDropped, Archived, Deleted
+from topics.core.facts import Archived, ArchiveDropped, Deleted
 from topics.core.log import Log
 from topics.core.records import Records
 from topics.core.run import MemoryRun
@@ -113,25 +115,34 @@ def test_what_is_left_is_what_nobody_needs_no_more(config: TopicConfig, steps: l
         assert log.totals.overrun_count == model.overrun_count
 
 
-def test_held_records_are_not_looked_through_with_every_write(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cap_records", [0, 3])
+@pytest.mark.parametrize("max_bytes", [100_000, 10**9])
+def test_held_records_are_not_looked_through_with_every_write(
+    monkeypatch: pytest.MonkeyPatch, cap_records: int, max_bytes: int
+) -> None:
     """Hundreds of runs are over the cap and expired: a write costs what it takes, not what is held."""
-    config = TopicConfig(ttl_ms=5, cap_records=3, protect_unarchived=True, protect_max_bytes=100_000)
+    config = TopicConfig(ttl_ms=5, cap_records=cap_records, protect_unarchived=True, protect_max_bytes=max_bytes)
     log = Log(7, "t", 0, 1)
     looked = 0
 
-    def counted(run: MemoryRun, *arguments: object) -> object:
-        nonlocal looked
-        looked += 1
-        return searched[run.__class__](run, *arguments)
+    def counting(search: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            nonlocal looked
+            looked += 1
+            return search(*arguments)
 
-    searched = {MemoryRun: MemoryRun.seq_after_ts}
-    monkeypatch.setattr(MemoryRun, "seq_after_ts", counted)
+        return counted
+
+    for name in ("seq_after_ts", "seq_at_live", "live_from"):
+        monkeypatch.setattr(MemoryRun, name, counting(getattr(MemoryRun, name)))
     for at in range(400):
         log.freeze_tail()
         log.observe(config, T0_MS + 10 * at)
         log.append(Records.of([{"data": "x" * 498}]).encode(log.next_seq, T0_MS + 10 * at), config)
-    assert log.count == 200 and log.holds.overrun_count == 200
-    assert looked < 3 * 400, "each write looks at a few runs"
+    log.observe(config, T0_MS + 4000)
+    held_count = min(400, max_bytes // 500)
+    assert (log.count, log.holds.overrun_count if log.has_holders else 0) == (held_count, 400 - held_count)
+    assert looked < 10 * 400, "each write looks at a few runs"
 
 
 def test_what_holders_lose_is_a_loss_like_any_other() -> None:

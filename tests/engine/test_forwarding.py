@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from tests.engine.archives import restored
 from tests.engine.rig import Rig, with_limits
 from topics.core.commands import Ack, Claimer, DropRouter, PutRouter
 from topics.core.outcome import Outcome
 from topics.core.payload import CopiedRun
+from topics.engine.backup import Backup
+from topics.engine.findings import FsckReport
 from topics.engine.forwarding import IDLE_NS, RETRY_MS_MAX, RETRY_MS_MIN, SHARE, SLICE_NS
+from topics.engine.fsck import fsck
 from topics.engine.ticket import Ticket
 from topics.model import ClaimedJobs, Reason
 from topics.routermodel import Guarantee, RouterConfig, RouterState
@@ -79,11 +83,13 @@ def test_what_is_synced_survives_a_power_loss(mode: Any) -> None:
 
 def test_fsync_copies_are_shown_when_their_source_is_safe_as_well() -> None:
     rig = Rig()
+    rig.configure("a")
     rig.configure("b", durability="fsync")
     put(rig, "a", "b")
-    rig.write("a", 1)
-    rig.work()
-    assert rig.data("b") == [1] and rig.log("a").synced_seq == 1
+    for number in range(3):
+        rig.write("a", number)
+        rig.work()
+    assert rig.data("b") == [0, 1, 2] and rig.log("a").synced_seq == 3
     before = rig.text("b")
     rig.crash("lost")
     assert rig.text("b") == before
@@ -289,6 +295,92 @@ def test_queues_are_sources_and_destinations_like_any_topic() -> None:
         rig.driver.do(Ack(topic, "w", [1]))
     rig.kill()
     assert rig.data("more") == [2] == rig.data("jobs")
+
+
+def test_a_backup_holds_copies_whose_payload_is_in_their_source() -> None:
+    rig = ready("ab", "bc")
+    rig.write("a", 1)
+    rig.work()
+    rig.checkpoint()
+    rig.write("a", *range(600))
+    rig.work()
+    backup = Backup.begin(rig.engine)
+    backup.pin()
+    backup.cut(lambda error: None)
+    rig.driver.wal.work()
+    backup.open()
+    rig.drop("a")
+    rig.write("b", "later")
+    other = restored(rig, backup.chunks(0))
+    backup.release()
+    assert other.data("b") == other.data("c") == [1, *range(600)]
+    assert [state.router for state in other.engine.routing.page()] == ["a->b", "b->c"]
+    other.write("a", 2)
+    other.work()
+    assert other.data("c")[-1] == 2
+
+
+def test_bytes_that_are_erased_from_a_source_are_not_needed_by_its_copies() -> None:
+    rig = ready("ab")
+    rig.write("a", {"data": "secret", "tag": "x"}, {"data": "public"})
+    rig.work()
+    rig.delete("a", match="x")
+    rig.delete("b", match="x")
+    rig.erase("a")
+    rig.erase("b")
+    assert rig.data("b") == ["public"]
+    rig.kill()
+    assert rig.data("b") == ["public"] == rig.data("a")
+    assert not rig.holding(b"secret")
+
+
+def checked(rig: Rig, repair: bool = False) -> FsckReport:
+    return fsck(rig.disk, "/data", rig.clock, lambda: 7, rig.options, repair)
+
+
+def test_a_check_finds_nothing_wrong_with_copies() -> None:
+    rig = ready("ab", "bc", "cd")
+    rig.write("a", 1, 2)
+    rig.checkpoint()
+    rig.work()
+    rig.write("a", *range(600))
+    rig.work()
+    rig.drop("a")
+    rig.disk = rig.disk.kill()
+    report = checked(rig)
+    assert report.clean and {kept.topic: kept.records for kept in report.kept} == {"b": 602, "c": 602, "d": 602}
+
+
+def test_a_repair_tells_of_copies_whose_source_it_cannot_read() -> None:
+    rig = Rig()
+    rig.configure("b")
+    rig.configure("a", durability="fsync")
+    put(rig, "a", "b")
+    rig.write("a", *range(600))
+    rig.work()
+    rig.checkpoint()
+    rig.write("a", "lost" * 30)
+    rig.work()
+    rig.write("a", "kept")
+    rig.clock.advance(1000)
+    rig.work()
+    rig.disk = rig.disk.kill()
+    (path,) = [path for path, content in rig.disk.contents().items() if b"lost" * 30 in content]
+    content = rig.disk.contents()[path]
+    file = rig.disk.open(path, "write")
+    file.write_at(content.index(b"lost" * 30) + 3, [b"X"])
+    file.sync()
+    file.close()
+    report = checked(rig, repair=True)
+    assert report.repaired
+    lost = {(lost.topic, lost.gap_from, lost.gap_to, lost.reason) for lost in report.lost}
+    assert lost == {("a", 601, 601, Reason.DAMAGE), ("b", 601, 601, Reason.SOURCE_TRIM)}
+    rig.start()
+    assert rig.data("b")[:600] == list(range(600)) and "kept" in rig.data("b")
+    assert Reason.SOURCE_TRIM in {gap.reason for gap in rig.gaps("b", 600)}
+    rig.write("a", "new")
+    rig.work()
+    assert rig.data("b")[-1] == "new"
 
 
 class WorkingClock(SimClock):

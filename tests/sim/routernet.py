@@ -172,6 +172,9 @@ class Net:
         if self.rig.engine.machine.topics.get(name) is not None:
             fields = {"durability": self.random.choice(self.classes).value}
             self.rig.driver.do(Configure(name, fields, merge=True))
+            # What was written before is as safe as the old class says; from here on the new one counts.
+            self.rig.clock.advance(1000)
+            self.rig.work()
 
     def _pass_time(self) -> None:
         self.rig.clock.advance(self.random.choice([1, 50, 250, 2000]))
@@ -196,7 +199,13 @@ class Net:
         self._survived(safe)
 
     def _crash(self) -> None:
-        safe = self._safe(lambda log: min(log.visible_seq, log.synced_seq))
+        machine = self.rig.engine.machine
+
+        def durable(log: Log) -> int:
+            is_fsync = machine.topic(log.topic).config.durability is Durability.FSYNC
+            return log.visible_seq if is_fsync else min(log.visible_seq, log.synced_seq)
+
+        safe = self._safe(durable)
         self.rig.crash(self.random.choice(sorted(CRASH_MODES)))
         self._survived(safe)
 

@@ -55,8 +55,10 @@ def _cap_floor(log: Log, config: TopicConfig, over_count: int, over_bytes: int) 
     """How far the caps may take. A held log may be far over them: what it must give up to its bound is found first."""
     needed = protect.needed_from(log, config)
     over = protect.over_bytes(log, config)
-    if needed <= log.low and 0 < over <= over_bytes:
-        return live.pass_live(log, 0, over)[0]
+    if needed <= log.low and over > 0:
+        seq, count, size = live.pass_live(log, 0, over)
+        if count <= over_count or size <= over_bytes:
+            return seq
     seq, _, _ = live.pass_live(log, max(over_count, 0), max(over_bytes, 0))
     return protect.allowed(log, config, seq)
 

@@ -259,8 +259,8 @@ class Salvage:
                 if hole.reason is Reason.DAMAGE and hole not in before
             ]
             if self.found.items:
-                copies = (lost for lost in self._lost_copies if lost.log is log)
-                found += [Lost(name, log.partition, lost.first_seq, lost.last_seq) for lost in copies]
+                ranges = [(lost.first_seq, lost.last_seq) for lost in self._lost_copies if lost.log is log]
+                found += [Lost(name, log.partition, *lost, Reason.SOURCE_TRIM) for lost in ranges]
             if log.log_id not in self._holes_before and Reason.DAMAGE in log.lost:
                 found.append(Lost(name, log.partition, 1, log.lost[Reason.DAMAGE]))
         return found
