@@ -1,4 +1,7 @@
-"""SELECT over a topic beside DuckDB over the same rows in a Parquet file, a thread each, from text to rows."""
+"""SELECT over a topic beside DuckDB over the same rows in a Parquet file, a thread each, from text to rows.
+
+Only a plain count has a bar: the rest shows what a log of text costs beside a file of columns.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ FACTOR = 2.0
 PEER = "DuckDB on Parquet"
 PART_RECORDS = 100_000
 REPEATS = 5
-QUESTIONS = {
+QUESTIONS: dict[str, tuple[str, float | None, str]] = {
     "count(*)": ("SELECT count(*) FROM {t}", FACTOR, "both know it without reading: the log, and the file's footer"),
-    "count(*) where seq > half": ("SELECT count(*) FROM {t} WHERE seq > {half}", FACTOR, ""),
-    "max of a JSON field": ("SELECT max(data->>'id') FROM {t}", FACTOR, "bound by parsing JSON on both sides"),
-    "sum of seqs": ("SELECT sum(seq) FROM {t}", FACTOR, ""),
+    "count(*) where seq > half": ("SELECT count(*) FROM {t} WHERE seq > {half}", None, ""),
+    "sum of seqs": ("SELECT sum(seq) FROM {t}", None, ""),
+    "max of a JSON field": ("SELECT max(data->>'id') FROM {t}", None, "bound by parsing JSON on both sides"),
 }
 
 

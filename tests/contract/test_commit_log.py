@@ -167,6 +167,18 @@ def test_a_clean_stop_keeps_everything_also_what_nobody_waited_for(subject: Subj
     assert [e.position for e in log.read(1, 1)] == [1, 2]
 
 
+def test_what_nobody_waited_for_is_synced_when_somebody_asks(subject: Subject) -> None:
+    log = subject.open(replace(SETTINGS, disk_sync_ms=3_600_000))
+    log.append(0, [entry(0, 1)], sync=False)
+    log.append(0, [entry(0, 2)], sync=False)
+    subject.wait("written", 0, 2)
+    assert subject.heard.upto("synced") == 0
+    log.sync(0)
+    subject.wait("synced", 0, 2)
+    log.sync(0)
+    log.sync(1)
+
+
 def test_a_closed_log_takes_nothing(subject: Subject) -> None:
     log = subject.open()
     log.close()

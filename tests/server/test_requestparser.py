@@ -105,6 +105,32 @@ def test_a_head_is_remembered_and_a_connection_with_ever_other_heads_stops_tryin
     assert parser.learn(get("/one-more")) == 0
 
 
+def test_two_heads_in_turn_are_both_remembered() -> None:
+    taken = Taken()
+    parser = RequestParser(OPTIONS, taken)
+    take, ack = post(b"abc"), post(b"defgh")
+    for message in (take, ack):
+        parser.feed(message[parser.learn(message) :])
+    heads = taken.events.count("HEAD")
+    assert parser.take_known(take + ack + take + take + ack) == 3 * len(take) + 2 * len(ack)
+    assert [body for _, body in taken.requests] == [b"abc", b"defgh"] * 2 + [b"abc", b"abc", b"defgh"]
+    assert taken.events.count("HEAD") == heads
+    third = get("/third")
+    assert parser.take_known(third) == 0
+    parser.learn(third)
+    assert parser.take_known(ack) + parser.take_known(third) == len(ack) + len(third)
+    assert parser.take_known(take) == 0, "the one before the last two is forgotten"
+
+
+def test_nothing_is_known_behind_a_request_that_ends_the_connection() -> None:
+    taken = Taken()
+    parser = RequestParser(OPTIONS, taken)
+    message = post(b"abc")
+    parser.feed(message[parser.learn(message) :])
+    taken.take = lambda head, body: parser.close()  # type: ignore[method-assign]
+    assert parser.take_known(message * 2) == len(message)
+
+
 @pytest.mark.parametrize(
     "message",
     [b"\r\n" + get(), chunked(b"x"), get("/", "Connection: close"), b"GET / HTTP/1.0\r\n\r\n"],

@@ -11,7 +11,11 @@ import pytest
 import topics
 from tests.client.rig import on_loop, soon
 from topics import errors
+from topics.core.commands import Append
+from topics.core.records import Records
 from topics.embedded import Embedded
+from topics.sql.statements import Select
+from topics.sqlengine.selecting import Selecting, tables_of
 
 RECORDS = 600
 
@@ -244,3 +248,22 @@ async def test_explain_says_what_is_read(tmp_path: Path) -> None:
         plan = await rows(client, "EXPLAIN SELECT count(*) FROM o WHERE seq > 5 AND partition = 1 AND tag = 'a'")
         assert plan[0] == ["read", "orders: seq from 6; tag is 'a'; partition in [1]"]
         assert any("count_star" in line for _, line in plan)
+
+
+@on_loop
+async def test_a_plain_count_waits_for_what_cannot_be_read_yet(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").create(durability="fsync")
+        transport = client._transport
+        assert isinstance(transport, Embedded) and transport._host is not None
+        engine = transport._host.engine
+        selecting = Selecting(engine, transport._settings)
+        select = Select("SELECT count(*) FROM orders")
+        ((table, needed),) = tables_of(select)
+        ticket = engine.submit(Append("orders", Records.of([{"data": 1}])))
+        assert not ticket.done
+        assert selecting.counted(select, [selecting.source(table, needed)]) is None
+        await transport._host.answer(ticket)
+        counted = selecting.counted(select, [selecting.source(table, needed)])
+        assert counted is not None and counted.rows == [[1]]
+        await selecting.close()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from shutil import which
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
 from topics.cli.target import Target
-from topics.errors import InvalidRequest
+from topics.errors import Internal, InvalidRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +37,17 @@ class SparkFlags:
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
         require_spark()
-        from topics.spark.launch import session
+        from pyspark.errors import PySparkException
 
-        with session(self.master, self._config()) as spark:
-            yield spark
+        from topics.spark.launch import NoJava, session
+
+        try:
+            with session(self.master, self._config()) as spark:
+                yield spark
+        except NoJava as error:
+            raise InvalidRequest("Spark needs Java: install a JRE of version 17 or later", expected="java") from error
+        except PySparkException as error:
+            raise Internal(_words(str(error))) from error
 
     def _config(self) -> dict[str, str]:
         pairs = [text.partition("=") for text in self.conf]
@@ -51,14 +58,20 @@ class SparkFlags:
 
 
 DEFAULT_SPARK = SparkFlags()
+_OURS = re.compile(r"^topics\.[\w.]+: (.+)$", re.M)
+"""An error of ours as Spark tells it, at the end of a trace of its own."""
+
+
+def _words(text: str) -> str:
+    """What a failed job has to say, without where in Spark it happened."""
+    found = _OURS.search(text)
+    return found[1] if found else text.strip().splitlines()[0]
 
 
 def require_spark() -> None:
     """Say what to install when something is missing, before anything begins."""
     if find_spec("pyspark") is None or find_spec("deltalake") is None:
         raise InvalidRequest("this needs Spark: pip install 'topics[spark]'", expected="topics[spark]")
-    if which("java") is None:
-        raise InvalidRequest("Spark needs Java: install a JRE of version 17 or later", expected="java")
 
 
 def require_lake() -> None:

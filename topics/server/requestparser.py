@@ -5,8 +5,9 @@ How it works. llhttp (in httptools) parses; its callbacks collect one message at
 more than the limit is taken in before it is refused, and the same goes for a body, and for trailers and chunk
 extensions, which are counted as what comes without progress.
 
-The shortcut. Most clients begin each request on a connection with the same bytes. The last head is remembered with its
-bytes; a request that begins with them, and is there as a whole, needs no parser: see `take_known`.
+The shortcut. Most clients begin each request on a connection with the same bytes, or with one of two: they take
+something and ack it, in turn. The last two heads are remembered with their bytes; a request that begins with one of
+them, and is there as a whole, needs no parser: see `take_known`.
 
 An offer to leave HTTP for another protocol never disturbs: clients offer what they do not need (`h2c`), and go on in
 HTTP/1.1 when nothing comes of it. The offer of a WebSocket stays among the headers, for the handler of one to take.
@@ -89,6 +90,8 @@ class RequestParser:
         # `take_known`, and the headers, which every handler needs, hold the key as well; neither is ever shown.
         self._known_bytes = b""
         self._known_head: RequestHead | None = None
+        self._other_bytes = b""
+        self._other_head: RequestHead | None = None
         self._head_count = 0
         self._misses = 0
 
@@ -103,23 +106,21 @@ class RequestParser:
         self._headers = {}
         self._body = []
         self._head = None
-        self._known_bytes = b""
-        self._known_head = None
+        self._known_bytes = self._other_bytes = b""
+        self._known_head = self._other_head = None
         self.part = Part.NOTHING
 
     # ---- input
 
     def take_known(self, data: bytes) -> int:
-        """Takes the requests that `data` begins with, as far as their head is the remembered one and they are whole.
+        """Takes the requests that `data` begins with, as far as their heads are remembered ones and they are whole.
         Returns how many bytes they had."""
-        head = self._known_head
-        if head is None or self.part is not Part.NOTHING:
+        if self.part is not Part.NOTHING:
             return 0
         sink = self._sink
-        known = self._known_bytes
         at = 0
-        while data.startswith(known, at):
-            body_at = at + len(known)
+        while self._is_next(data, at) and (head := self._known_head) is not None:
+            body_at = at + len(self._known_bytes)
             end = body_at + head.body_bytes
             if end > len(data) or not sink.may_take():
                 break
@@ -127,6 +128,16 @@ class RequestParser:
             at = end
             self._misses = 0
         return at
+
+    def _is_next(self, data: bytes, at: int) -> bool:
+        """Whether a request with a remembered head is next; that head is then `_known_head`."""
+        if data.startswith(self._known_bytes, at):
+            return True
+        if self._other_head is None or not data.startswith(self._other_bytes, at):
+            return False
+        self._known_bytes, self._other_bytes = self._other_bytes, self._known_bytes
+        self._known_head, self._other_head = self._other_head, self._known_head
+        return True
 
     def learn(self, data: bytes) -> int:
         """Feeds one head by itself if `data` begins with a whole one, and remembers it. Returns how many bytes it had.
@@ -152,6 +163,7 @@ class RequestParser:
             and not known.startswith(b"\r")
             and known.count(b"\n") == known.count(b"\r") == line_count
         ):
+            self._other_bytes, self._other_head = self._known_bytes, self._known_head
             self._known_bytes, self._known_head = known, head
             self._sink.learned(known, head)
         return end

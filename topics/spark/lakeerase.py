@@ -56,9 +56,9 @@ def erase(root: str, topic: str, tag: str, now_ms: int | None = None) -> Receipt
     """Erase the records of a topic that have a tag, or whose tags begin with what stands before a `*`."""
     erased_at_ms = SystemClock().now_ms() if now_ms is None else now_ms
     replaced, erased_count = _replace(root, topic, tag)
-    deleted = sum(delete_file(root, file.path) for file in replaced)
+    deleted = 0
     lake = Lake.open(root)
-    # Files that an earlier commit took out, compaction for example, are nobody's any more.
+    # Files that a commit took out, this one or a compaction before, are nobody's any more.
     removed = set(lake.table.vacuum(0, dry_run=True, enforce_retention_duration=False))
     pending = []
     for path, modified_ms in _untracked(lake):

@@ -26,6 +26,10 @@ _ALWAYS: Final = {
 }
 
 
+class NoJava(Exception):
+    """Spark did not start, and the usual reason is that there is no Java."""
+
+
 @contextmanager
 def session(
     master: str = LOCAL, config: Mapping[str, str] | None = None, name: str = "topics"
@@ -43,10 +47,19 @@ def session(
     settings = {**_ALWAYS, **({} if master.startswith(_CONNECT) else _QUIET), **(config or {})}
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = _started(builder)
     try:
         if not master.startswith(_CONNECT):
             spark.sparkContext.setLogLevel("ERROR")
         yield spark
     finally:
         spark.stop()
+
+
+def _started(builder: SparkSession.Builder) -> SparkSession:
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return builder.getOrCreate()
+    except (PySparkRuntimeError, FileNotFoundError) as error:
+        raise NoJava(str(error)) from error

@@ -78,6 +78,8 @@ def test_the_pipeline(topics_server: RunningServer, orders: Client, tmp_path: Pa
     if shutil.which("java") is None:
         pytest.skip("no java")
     place = shutil.copytree(EXAMPLES / "pipeline", tmp_path / "pipeline")
+    spec = place / "spark-pipeline.yml"
+    spec.write_text(spec.read_text().replace("file:///tmp/topics-pipeline", (tmp_path / "storage").as_uri()))
     environment = os.environ | {
         "TOPICS_URL": topics_server.url,
         "PYSPARK_PYTHON": sys.executable,

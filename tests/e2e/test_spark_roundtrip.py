@@ -1,0 +1,73 @@
+"""Rows of every kind, out of Spark into a topic and back: all of them, the same, in order."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.rig import save, table
+from topics.testing.served import RunningServer
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.skipif(shutil.which("java") is None, reason="no java (Debian: apt install openjdk-17-jre-headless)"),
+]
+FIELDS = (
+    "id bigint, big bigint, price decimal(20,4), text string, at timestamp, day date, flag boolean, "
+    "list array<bigint>, inner struct<x: double, deep: array<struct<name: string>>>"
+)
+VALUES = """struct(
+    id,
+    9223372036854775807 - id AS big,
+    CAST(id AS decimal(20,4)) / 16 AS price,
+    CASE WHEN id % 7 = 0 THEN NULL ELSE concat('név "', id, '" \\\\ 日本\\n', chr(CAST(id % 32 AS int))) END AS text,
+    timestamp_micros(1700000000000000 + id * 1001) AS at,
+    date_add(DATE'1970-01-01', CAST(id % 40000 AS int)) AS day,
+    id % 2 = 0 AS flag,
+    CASE WHEN id % 5 = 0 THEN NULL ELSE array(id, NULL, -id) END AS list,
+    CASE WHEN id % 11 = 0 THEN NULL ELSE struct(
+        CASE WHEN id % 3 = 0 THEN NULL ELSE id * 1.1D END AS x,
+        array(struct(CAST(id AS string) AS name)) AS deep
+    ) END AS inner
+) AS data"""
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """The session of this worker, or one that is gone behind this module."""
+    found = SparkSession.getActiveSession()
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYSPARK_PYTHON", sys.executable)
+    made = (
+        found
+        or SparkSession.builder.master("local[2,3]")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("OFF")
+    yield made
+    if found is None:
+        made.stop()
+    patch.undo()
+
+
+@pytest.mark.parametrize("count", [200_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_what_goes_in_comes_out(spark: SparkSession, topics_server: RunningServer, count: int) -> None:
+    frame = spark.range(0, count, 1, 3).selectExpr(VALUES)
+    save(frame, topics_server, "t")
+    back = table(spark, topics_server, "t", schema=FIELDS)
+    sent, got = frame.select("data.*"), back.select("value.*")
+    assert got.schema.simpleString() == sent.schema.simpleString()
+    assert got.count() == count
+    assert sent.exceptAll(got).take(3) == []
+    assert back.where("_corrupt IS NOT NULL OR seq <> value.id + 1").take(3) == []
