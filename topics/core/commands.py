@@ -77,8 +77,7 @@ class Abort:
     stages: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Claimer:
+class Claimer(msgspec.Struct, frozen=True):
     """One worker that asks for jobs, for `lease_ms` or as long as its queue says."""
 
     node: str
@@ -88,8 +87,7 @@ class Claimer:
     """The stream that the jobs go out on; what it holds can be released as a whole. 0 is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """Lease jobs to workers: what is there is divided evenly among all of them."""
 
     topic: str
@@ -97,14 +95,21 @@ class Claim:
     partition: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(msgspec.Struct, frozen=True):
     """Complete jobs, which deletes them: those that `node` holds and, if given, whose lease ids are current."""
 
     topic: str
     node: str
     seqs: Sequence[int]
     lease_ids: Sequence[str] | None = None
+    partition: int = 0
+
+
+class Acks(msgspec.Struct, frozen=True):
+    """Several workers complete jobs of one queue together: all that is decided and stored is done once."""
+
+    topic: str
+    acks: Sequence[Ack]
     partition: int = 0
 
 
@@ -170,5 +175,5 @@ class Redrive:
     dry_run: bool = False
 
 
-QueueCommand = Claim | Ack | Nack | Extend | Release | Complete | Redrive
+QueueCommand = Claim | Ack | Acks | Nack | Extend | Release | Complete | Redrive
 Command = Configure | Drop | Append | Delete | Stage | Publish | Abort | QueueCommand

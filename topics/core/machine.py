@@ -21,6 +21,7 @@ from topics.core.claim import claim
 from topics.core.commands import (
     Abort,
     Ack,
+    Acks,
     Append,
     Claim,
     Command,
@@ -131,6 +132,8 @@ class Machine:
                 return claim(self, command, now_ms)
             case Ack():
                 return settle.ack(self, command, now_ms)
+            case Acks():
+                return settle.ack_together(self, command, now_ms)
             case Nack():
                 return settle.nack(self, command, now_ms)
             case Extend():

@@ -11,6 +11,7 @@ from typing import assert_never
 from topics.core.commands import (
     Abort,
     Ack,
+    Acks,
     Append,
     Claim,
     Command,
@@ -45,7 +46,7 @@ def check(machine: Machine, turn: Turn, command: Command) -> None:
             size_bytes = command.records.payload_bytes
         case Complete():
             size_bytes = FACT_BYTES + sum(result.records.payload_bytes for result in command.results)
-        case Ack() | Nack() | Extend() | Release():
+        case Ack() | Acks() | Nack() | Extend() | Release():
             for log_id in written_by(machine, command):
                 turn.check_running(turn.commit_log.shard_of(log_id))
             return
@@ -78,7 +79,7 @@ def written_by(machine: Machine, command: Command) -> list[int]:
         case Complete():
             results = [log_id for result in command.results for log_id in written_by(machine, result)]
             return [*_existing(machine, command.topic, command.partition), *results]
-        case Claim() | Ack() | Nack() | Extend() | Release() | Redrive():
+        case Claim() | Ack() | Acks() | Nack() | Extend() | Release() | Redrive():
             return _existing(machine, command.topic, command.partition)
         case _:
             assert_never(command)

@@ -2,20 +2,22 @@
 
 A queue with somebody waiting has a `Line`. It is served in one pass for all in line (`core/claim.py` divides evenly):
 
-    at once     a claim on a queue without a window, when nobody is before it
-    at a flush  when there was news in this turn: jobs became visible, were given back, or a stream became lighter
+    at a flush  when there was news in this turn: somebody asked, jobs became visible or were given back, or a stream
+                became lighter
     in time     when the window of the first claim is over, a lease runs out or a delay ends
 
-When there are fewer jobs than people in line, those who came first are served. A claim whose time is over is answered
-with nothing. There is no timer a claim, a lease or a job: `next_deadline_ms` says when `tick` is wanted.
+So all claims of one turn are one pass and one fact. When there are fewer jobs than people in line, those who came first
+are served. A claim whose time is over, or that does not wait, is answered with nothing. There is no timer a claim, a
+lease or a job: `next_deadline_ms` says when `tick` is wanted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
+
+import msgspec
 
 from topics.core.claim import check_claimer, find_queue
 from topics.core.commands import Claim, Claimer, Nack, Release
@@ -82,15 +84,31 @@ class Claiming:
             if line.window_ends_ms <= now_ms:
                 line.window_ends_ms = now_ms + window_ms
                 self._wake_at(line, line.window_ends_ms)
-        elif log.log_id not in self._news:
-            self._serve(line, now_ms)
-        if waiter in line.waiters and waiter.until_ms <= now_ms:
-            self._give_up(line, waiter)
-        elif waiter in line.waiters:
+        else:
+            self.note(log)
+        if waiter.until_ms > now_ms:
             self._plan(waiter.until_ms, line, waiter)
-            self._wanted()
-        self._tidy(line)
+        else:
+            line.hasty.append(waiter)
+        self._wanted()
         return ticket
+
+    def claim_together(
+        self, topic: str, claimers: tuple[Claimer, ...], partition: int, may_wait: bool
+    ) -> Ticket | None:
+        """Jobs for several workers in one pass, now; the ticket's reply is a tuple of `ClaimedJobs`.
+
+        None when they have to get in line: somebody is there, others may join, or one that would wait may get nothing.
+        """
+        now_ms = self._now_ms()
+        found, log, queue = find_queue(self._machine, topic, partition, now_ms)
+        config = found.config
+        if log.log_id in self._lines or config.claim_jitter_ms:
+            return None
+        if may_wait and (queue.ready_count(log) < len(claimers) or queue.may_bury(config)):
+            return None
+        self._check(log.log_id)
+        return self._add(self._machine.step(Claim(topic, claimers, partition), now_ms))
 
     def cancel(self, topic: str, partition: int, ticket: Ticket) -> bool:
         """Whoever asked is gone. Nothing is leased to it any more, and what was a moment ago is given back when the
@@ -106,11 +124,16 @@ class Claiming:
         return False
 
     def _give_back(self, ticket: Ticket) -> None:
-        jobs = ticket.reply
-        if ticket.error is None and isinstance(jobs, ClaimedJobs) and jobs.seqs and self._exists(jobs):
+        if ticket.error is None and isinstance(ticket.reply, ClaimedJobs):
+            self.give_back(ticket.reply)
+
+    def give_back(self, jobs: ClaimedJobs) -> ClaimedJobs:
+        """Nobody is there any more for these jobs, which others can claim at once; what there is to answer instead."""
+        if jobs.seqs and self._exists(jobs):
             lease_ids = [lease_id_of(text) for text in jobs.jobs]
             command = Nack(jobs.topic, jobs.node, jobs.seqs, lease_ids, jobs.partition)
             self._add(self._machine.step(command, self._now_ms()))
+        return msgspec.structs.replace(jobs, jobs=[], seqs=[])
 
     def _exists(self, jobs: ClaimedJobs) -> bool:
         found = self._machine.topics.get(jobs.topic)
@@ -185,7 +208,7 @@ class Claiming:
                 continue
             room = stream.claimer.max - log.queue.leases.holders.held_count(connection)
             if room > 0:
-                claimer = replace(stream.claimer, max=room)
+                claimer = msgspec.structs.replace(stream.claimer, max=room)
                 waiter = Waiter(claimer, FOREVER_MS, _deliver_to(stream), stream.ended)
                 line.places[connection] = waiter
                 line.join(waiter)
@@ -209,6 +232,10 @@ class Claiming:
             line = self._lines.get(log_id)
             if line is not None:
                 self._serve(line, now_ms)
+                hasty, line.hasty = line.hasty, []
+                for waiter in hasty:
+                    if waiter in line.waiters:
+                        self._give_up(line, waiter)
                 self._tidy(line)
 
     def tick(self) -> None:

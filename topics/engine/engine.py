@@ -139,6 +139,15 @@ class Engine:
         self._check_dirty()
         return self.claiming.claim(topic, claimer, partition, wait_ms)
 
+    def claim_together(
+        self, topic: str, claimers: tuple[Claimer, ...], partition: int, may_wait: bool
+    ) -> Ticket | None:
+        """Jobs for several workers at once, see `Claiming.claim_together`."""
+        if self.closing:
+            raise ShuttingDown("the engine is closing")
+        self._check_dirty()
+        return self.claiming.claim_together(topic, claimers, partition, may_wait)
+
     def _carry(self, outcome: Outcome) -> Ticket:
         """Answer when all that moves has come to where it goes."""
         if not outcome.moves:

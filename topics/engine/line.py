@@ -55,6 +55,8 @@ class Line:
     partition: int
     log_id: int
     waiters: dict[Waiter, None] = field(default_factory=dict)
+    hasty: list[Waiter] = field(default_factory=list)
+    """Those who came in this turn and do not wait for another."""
     streams: dict[int, Stream] = field(default_factory=dict)
     """By connection."""
     places: dict[int, Waiter] = field(default_factory=dict)
