@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.document import Part, document, part_text, parts_of
 from bench.machine import peers
-from bench.measures import ENGINE, LIVE, MEASURES, SERVER
+from bench.measures import ENGINE, LIVE, MEASURES, QUEUES, SERVER
 from bench.report import Report
 from bench.runner import measure_all
 from bench.sizes import FULL, QUICK
@@ -38,7 +38,8 @@ def write_document(found: Report, path: Path) -> list[Part]:
     """The parts of which every measure ran; the others stay as they are."""
     parts = parts_of(path.read_text()) if path.exists() else {}
     written = []
-    for part, measures in ((Part.ENGINE, ENGINE), (Part.SERVER, SERVER), (Part.LIVE, LIVE)):
+    measured = {Part.ENGINE: ENGINE, Part.SERVER: SERVER, Part.LIVE: LIVE, Part.QUEUES: QUEUES}
+    for part, measures in measured.items():
         if measures.keys() <= found.figures.keys():
             own = found.of(list(measures))
             own.machine.update(peers(part))
@@ -72,7 +73,7 @@ def bench(
         Path, Parameter(help="Where the data goes while measuring; on the disk to measure.")
     ] = SCRATCH,
 ) -> int:
-    """Measure the engine on one core of this machine, and the server against Redis, NATS and PostgreSQL.
+    """Measure the engine on one core of this machine, and the server against Redis, NATS, PostgreSQL and beanstalkd.
 
     A full run of all measures of a part also writes that part of docs/BENCHMARKS.md.
     """

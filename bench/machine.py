@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.document import Part
-from bench.peers import nats, postgres, redis
+from bench.peers import beanstalkd, nats, postgres, redis
 from bench.peers.process import LeftOut
 
 
@@ -30,8 +30,10 @@ def peers(part: Part) -> dict[str, str]:
     if part is Part.ENGINE:
         return {"peer": f"SQLite {sqlite3.sqlite_version}, WAL mode"}
     servers = {"Redis": redis.version, "NATS": nats.version}
-    if part is Part.SERVER:
+    if part in (Part.SERVER, Part.QUEUES):
         servers["PostgreSQL"] = postgres.version
+    if part is Part.QUEUES:
+        servers["beanstalkd"] = beanstalkd.version
     return {"peers": ", ".join(f"{name} {_version(ask)}" for name, ask in servers.items())}
 
 

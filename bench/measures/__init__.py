@@ -19,6 +19,8 @@ from bench.measures import (
     live_fanout,
     live_latency,
     live_paced,
+    queues,
+    queues_depth,
     reads,
     recovery,
     single,
@@ -54,4 +56,9 @@ LIVE: dict[str, Measure] = {
     "live_crowd": live_crowd.run,
 }
 """Live delivery against other servers, with the same cores."""
-MEASURES = ENGINE | SERVER | LIVE
+QUEUES: dict[str, Measure] = {
+    "queues": queues.run,
+    "queues_depth": queues_depth.run,
+}
+"""Job queues against other servers, with the same cores."""
+MEASURES = ENGINE | SERVER | LIVE | QUEUES
