@@ -170,6 +170,7 @@ class Engine:
     def _add_born(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
         ticket = self.add(outcome, born)
         self.watch.born(born)
+        self.claiming.born(born)
         return ticket
 
     def _logs_of(self, topic_name: str) -> Sequence[int]:
