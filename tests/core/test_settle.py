@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.core.queuerig import QueueRig, counts_of
@@ -123,3 +124,10 @@ def test_one_ack_that_is_not_valid_changes_nothing_for_all(rig: QueueRig) -> Non
     with pytest.raises(InvalidRequest):
         rig.step(Acks("q", [Ack("q", "a", [1]), Ack("q", "a", [])]))
     assert rig.queue_state().in_flight == 3
+
+
+def test_what_nobody_has_seen_was_not_delivered(rig: QueueRig) -> None:
+    assert rig.step(Nack("q", "a", [1, 2], undelivered=True)).reply.nacked == 2
+    rig.step(Nack("q", "b", [3]))
+    (jobs,) = rig.step(Claim("q", (Claimer("c", 3),))).reply
+    assert [msgspec.json.decode(job)["deliveries"] for job in jobs.jobs] == [1, 1, 2]

@@ -64,6 +64,7 @@ class Remote(RemoteJobs):
     """A transport over HTTP."""
 
     def __init__(self, caller: Caller, on_outage: OnOutage = lambda error: None) -> None:
+        super().__init__()
         self._caller = caller
         self._on_outage = on_outage
         self._open = False
@@ -76,6 +77,7 @@ class Remote(RemoteJobs):
 
     async def close(self) -> None:
         self._open = False
+        await self.settle()
         await self._caller.close()
 
     def may_pass(self, error: TopicsError) -> bool:

@@ -115,7 +115,8 @@ class Acks(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Nack:
-    """Give jobs back, to be claimed again after a delay."""
+    """Give jobs back, to be claimed again after a delay. `undelivered`: nobody has seen them, so they do not count as
+    delivered this time."""
 
     topic: str
     node: str
@@ -123,6 +124,7 @@ class Nack:
     lease_ids: Sequence[str] | None = None
     partition: int = 0
     delay_ms: int = 0
+    undelivered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

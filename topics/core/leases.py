@@ -281,8 +281,11 @@ class LeaseTable:
             self._add(seq, due_ms, DELAYED)
         self._plan(due_ms, fresh)
 
-    def release(self, seqs: Iterable[int], due_ms: int, now_ms: int) -> None:
-        """Take from their holders; to be handed out again from `due_ms` on. What is not here is left out."""
+    def release(self, seqs: Iterable[int], due_ms: int, now_ms: int, undelivered: bool = False) -> None:
+        """Take from their holders; to be handed out again from `due_ms` on. What is not here is left out.
+
+        `undelivered` takes back that they were handed out.
+        """
         delayed = []
         for seq in seqs:
             slot = self._slots.get(seq)
@@ -290,6 +293,8 @@ class LeaseTable:
                 continue
             self._let_go(slot, seq)
             self._due_times[slot] = due_ms
+            if undelivered and self._deliveries[slot]:
+                self._deliveries[slot] -= 1
             if due_ms > now_ms:
                 self._set_state(slot, DELAYED)
                 delayed.append(seq)

@@ -47,7 +47,7 @@ class Queue:
                     self.hand_out(hand)
                 self.cursor = max(self.cursor, fact.cursor)
             case Released():
-                self.leases.release(fact.seqs, fact.due_ms, now_ms)
+                self.leases.release(fact.seqs, fact.due_ms, now_ms, fact.undelivered)
             case Extended():
                 self.leases.extend(fact.seqs, fact.due_ms)
             case _:

@@ -75,7 +75,7 @@ def nack(machine: Machine, command: Nack, now_ms: int) -> Outcome:
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
     held, skipped = split(queue.leases, command)
     due_ms = now_ms + min(command.delay_ms, NACK_DELAY_MS_MAX)
-    return _release(topic, log, queue, held, skipped, due_ms, now_ms)
+    return _release(topic, log, queue, held, skipped, due_ms, now_ms, command.undelivered)
 
 
 def release(machine: Machine, command: Release, now_ms: int) -> Outcome:
@@ -85,11 +85,18 @@ def release(machine: Machine, command: Release, now_ms: int) -> Outcome:
 
 
 def _release(
-    topic: Topic, log: Log, queue: Queue, held: list[int], skipped: list[int], due_ms: int, now_ms: int
+    topic: Topic,
+    log: Log,
+    queue: Queue,
+    held: list[int],
+    skipped: list[int],
+    due_ms: int,
+    now_ms: int,
+    undelivered: bool = False,
 ) -> Outcome:
     facts: list[StoredFact] = []
     if held:
-        fact = Released(held, due_ms)
+        fact = Released(held, due_ms, undelivered)
         queue.apply(fact, now_ms)
         facts = stored_fact(topic, log, fact)
     state = queue.state(log)

@@ -135,7 +135,7 @@ class Claiming:
         """Nobody is there any more for these jobs, which others can claim at once; what there is to answer instead."""
         if jobs.seqs and self._exists(jobs):
             lease_ids = [lease_id_of(text) for text in jobs.jobs]
-            command = Nack(jobs.topic, jobs.node, jobs.seqs, lease_ids, jobs.partition)
+            command = Nack(jobs.topic, jobs.node, jobs.seqs, lease_ids, jobs.partition, undelivered=True)
             self._add(self._machine.step(command, self._now_ms()))
         return msgspec.structs.replace(jobs, jobs=[], seqs=[])
 

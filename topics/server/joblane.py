@@ -26,7 +26,7 @@ from topics.server.message import Dispatch, Reply, Request, Response
 from topics.server.principal import Principal
 from topics.server.quota import Release
 from topics.server.requesthead import RequestHead
-from topics.server.track import Track
+from topics.server.track import Track, Writer
 from topics.wire.queue import decode_ack, decode_claim
 
 BODY_BYTES_MAX: Final = 64 * KIB
@@ -114,7 +114,7 @@ class _Group:
     def separate(self, numbers: Sequence[int]) -> None:
         """These go on by themselves."""
         for number in numbers:
-            self._dispatch(*self._ordinary(number))
+            dispatch_alone(self._dispatch, self.writers[number], *self._ordinary(number))
 
     def _ordinary(self, number: int) -> tuple[Request, Reply]:
         return self.writers[number].leave_track(self.track.head, self.bodies[number], self.received_ns)
@@ -173,6 +173,13 @@ class _Group:
         for number in numbers:
             request, reply = self._ordinary(number)
             reply(bug(self.context, request, error))
+
+
+def dispatch_alone(dispatch: Dispatch, writer: Writer, request: Request, reply: Reply) -> None:
+    """Let a request that was on a track be answered like any other. Its client may have gone before it was one."""
+    dispatch(request, reply)
+    if request.on_gone is not None and writer.is_lost:
+        request.on_gone()
 
 
 Texts = Callable[[Ticket], list[bytes]]

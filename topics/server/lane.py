@@ -29,7 +29,7 @@ from topics.model import Written
 from topics.server.answers import bug, failure
 from topics.server.auth import check_name, check_scope
 from topics.server.context import Context
-from topics.server.joblane import JobLane, JobTrack
+from topics.server.joblane import JobLane, JobTrack, dispatch_alone
 from topics.server.message import Dispatch, Reply, Request, Response
 from topics.server.principal import EVERYBODY, Principal
 from topics.server.quota import Release
@@ -201,7 +201,7 @@ class Lane:
 
     def _separate(self, track: Track, writers: Sequence[Writer], texts: Sequence[bytes]) -> None:
         for writer, text in zip(writers, texts, strict=True):
-            self._dispatch(*_ordinary(track, writer, text, self._received_ns))
+            dispatch_alone(self._dispatch, writer, *_ordinary(track, writer, text, self._received_ns))
 
 
 class _Stored:

@@ -99,7 +99,15 @@ def nack(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
     topic = check_topic(request.params["topic"])
     wanted = decode_nack(request.body)
-    command = Nack(topic, wanted.node, wanted.seqs, wanted.lease_ids, wanted.partition, wanted.delay_ms)
+    command = Nack(
+        topic,
+        wanted.node,
+        wanted.seqs,
+        wanted.lease_ids,
+        wanted.partition,
+        wanted.delay_ms,
+        wanted.undelivered,
+    )
 
     def make(ticket: Ticket) -> Response:
         nacked = ticket.result()
@@ -189,7 +197,8 @@ ROUTES = (
         nack,
         Operation(
             "Give jobs back",
-            "Others can claim them at once, or after `delay_ms`.",
+            "Others can claim them at once, or after `delay_ms`. With `delivered: false` this delivery does not count: "
+            "for jobs that were claimed and that nobody has looked at.",
             "queues",
             parameters=(TOPIC,),
             request_body=body("NackRequest"),
