@@ -19,7 +19,7 @@ from topics.core.tail import Tail
 _SEQ: Final = b'{"$seq":'
 _SEQ_BYTES: Final = len(_SEQ) + 20
 """What the seq takes, at most."""
-_JOB: Final = _SEQ + b'%d,"lease_id":"' + LEASE_ID_PREFIX.encode() + b'%x","deadline":%d,"deliveries":%d,%b'
+_JOB: Final = _SEQ + b'%b,"lease_id":"' + LEASE_ID_PREFIX.encode() + b'%b","deadline":%d,"deliveries":%b,%b'
 
 
 def stored_texts(log: Log, seqs: Sequence[int], bytes_max: int) -> list[bytes]:
@@ -74,7 +74,11 @@ def job_texts(
     seqs: Sequence[int], texts: dict[int, bytes], token: int, deadline_ms: int, deliveries: Sequence[int]
 ) -> list[bytes]:
     """`{"$seq":7,"lease_id":"lease_1f","deadline":…,"deliveries":1,` and the rest of each record, by `stored_texts`."""
-    return [_JOB % (seq, token + place, deadline_ms, deliveries[place], texts[seq]) for place, seq in enumerate(seqs)]
+    if max(deliveries) == 1:
+        template = _JOB % (b"%d", b"%x", deadline_ms, b"1", b"%b")
+        return [template % (seq, token + place, texts[seq]) for place, seq in enumerate(seqs)]
+    template = _JOB % (b"%d", b"%x", deadline_ms, b"%d", b"%b")
+    return [template % (seq, token + place, deliveries[place], texts[seq]) for place, seq in enumerate(seqs)]
 
 
 def lease_id_of(job: bytes) -> str:

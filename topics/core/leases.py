@@ -328,7 +328,7 @@ class LeaseTable:
     def forget(self, seqs: Iterable[int]) -> None:
         """Records that are gone, for whatever reason."""
         slots, states, holders, counts, unused = self._slots, self._states, self._holders, self.counts, self._unused
-        holder, dropped = NOBODY, 0
+        holder, dropped, connected = NOBODY, 0, False
         for seq in seqs:
             slot = slots.pop(seq, None)
             if slot is None:
@@ -339,8 +339,9 @@ class LeaseTable:
                 # Neighbours mostly have the same holder: one step for all of them.
                 self._drop(holder, dropped)
                 holder, dropped = holders[slot], 0
+                connected = self.holders.is_connected(holder)
             dropped += 1
-            if self.holders.is_connected(holder):
+            if connected:
                 self.holders.lost(holder, seq)
         self._drop(holder, dropped)
 

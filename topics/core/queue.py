@@ -14,7 +14,6 @@ entry with it (`forget`), so every entry stands for a live record; after a recov
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
@@ -67,11 +66,12 @@ class Queue:
         if limit <= 0:
             return [], self.cursor
         leases = self.leases
-        seqs: Iterable[int] = live.live_seqs(log, self.cursor, log.visible_seq)
-        if leases.highest >= self.cursor:
+        if leases.highest < self.cursor:
+            found = live.first_live_seqs(log, self.cursor, log.visible_seq, limit)
+        else:
             # Jobs with a time of their own lie ahead.
-            seqs = (seq for seq in seqs if seq not in leases)
-        found = list(islice(seqs, limit))
+            seqs = live.live_seqs(log, self.cursor, log.visible_seq)
+            found = list(islice((seq for seq in seqs if seq not in leases), limit))
         return found, found[-1] + 1 if len(found) == limit else max(self.cursor, log.visible_seq + 1)
 
     def may_bury(self, config: TopicConfig) -> bool:
