@@ -114,7 +114,7 @@ def live_seqs(log: Log, start: int, last: int) -> Iterator[int]:
 
 
 def first_live_seqs(log: Log, start: int, last: int, limit: int) -> list[int]:
-    """The first so many live seqs from `start` to `last`: what `live_seqs` gives, a stretch without dead ones at once."""
+    """The first so many live seqs from `start` to `last`, as `live_seqs` gives them, whole stretches at once."""
     start = max(start, log.low)
     found: list[int] = []
     for run in log.parts_from(start):
