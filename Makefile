@@ -24,7 +24,7 @@ run: setup ## Serve http://127.0.0.1:4000 from ./data
 
 test: check tools ## Lint, types, import contracts and all tests
 	@echo "tests"
-	@$(BIN)/python -m pytest -q -n 2
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 check: setup ## Lint, types and import contracts only
 	@echo "lint"
@@ -35,7 +35,7 @@ check: setup ## Lint, types and import contracts only
 	@echo "import contracts"
 	@$(BIN)/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
-# The documents' tours run with curl, web pages in chromium. A machine without them gets them if we may install
+# The documents' tours run with curl, web pages in chromium, Spark on Java. A machine without them gets them if we may install
 # them, and leaves those tests out if not.
 INSTALL := test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --yes
 tools:
@@ -45,6 +45,9 @@ tools:
 	@command -v chromium > /dev/null \
 		|| { $(INSTALL) chromium > /dev/null; } \
 		|| echo "no chromium, so web pages are not tried in a browser (Debian: apt install chromium)"
+	@command -v java > /dev/null \
+		|| { $(INSTALL) openjdk-17-jre-headless > /dev/null; } \
+		|| echo "no java, so nothing is tried with Spark (Debian: apt install openjdk-17-jre-headless)"
 
 docs: setup ## Write the generated documents again
 	@$(BIN)/topics settings --markdown > docs/SETTINGS.md

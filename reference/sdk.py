@@ -16,7 +16,7 @@ import topics.sync
 import topics.testing
 from reference import failures
 from reference.markdown import code, first_sentence, prose, table
-from topics.client import fields, produceroptions
+from topics.client import fields, produceroptions, router
 from topics.server.schemas import COMPONENTS
 
 _INTRODUCTION = """\
@@ -33,6 +33,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Clients and topics": ("Client", "Topic"),
     "Producers": ("Producer", "TopicProducer", "Delivery", "Delivered"),
     "Queues": ("Queue", "Job", "Worked", "AckedJobs", "NackedJobs", "CompletedJobs", "QueueState", "Redriven"),
+    "Routers": ("Router", "RouterConfig", "Guarantee", "RouterState", "RouterDropped"),
     "Cursors": ("Cursor", "CursorStore", "FileCursors", "MemoryCursors"),
     "What comes back": (
         *("Record", "Gap", "Page", "Tombstone", "Written", "Deleted", "TopicState", "Configured", "Dropped"),
@@ -50,8 +51,12 @@ KEYWORDS: dict[str, type] = {
     "ConfigFields": fields.ConfigFields,
     "RecordFields": fields.RecordFields,
     "ProducerFields": produceroptions.ProducerFields,
+    "RouterFields": router.RouterFields,
 }
-KEYWORD_NOTES: dict[type, type] = {produceroptions.ProducerFields: produceroptions.ProducerOptions}
+KEYWORD_NOTES: dict[type, type] = {
+    produceroptions.ProducerFields: produceroptions.ProducerOptions,
+    router.RouterFields: topics.RouterConfig,
+}
 """Where the fields of keywords are explained, unless with themselves."""
 
 

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "docs/BENCHMARKS.md": "measures for minutes",
     "docs/CLI.md": "tests/cli/test_examples.py",
     "docs/OPERATIONS.md": "tests/test_deploy.py",
+    "docs/ROUTERS.md": "the engine's verbs by name",
     "docs/SDK.md": "signatures and docstrings",
     "examples/live/README.md": "tests/e2e/test_live_page.py",
 }

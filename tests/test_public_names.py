@@ -16,17 +16,37 @@ ANSWERS = ["Aborted", "Configured", "Deleted", "Dropped", "Published", "StageSta
 CURSORS = ["Cursor", "CursorStore", "FileCursors", "MemoryCursors"]
 PRODUCERS = ["Delivered", "Delivery", "Producer", "TopicProducer"]
 JOBS = ["AckedJobs", "CompletedJobs", "Job", "NackedJobs", "Queue", "QueueState", "Redriven", "Worked"]
+GROUPS = ["AckedGroup", "DroppedGroup", "ExtendedGroup", "Group", "GroupBatch", "GroupMember", "GroupRange"]
+GROUPS += ["GroupState", "NackedGroup", "PausedGroup", "PlacedGroup", "RangeKind"]
+ROUTERS = ["Guarantee", "Router", "RouterConfig", "RouterDropped", "RouterState"]
 CLIENTS = ["Client", "Topic", "connect", "open", "sync", "trace_context"]
-NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *CLIENTS, "errors", "__version__"]
+NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *GROUPS, *ROUTERS, *CLIENTS, "errors", "__version__"]
 
-CLIENT_NAMES = ["abort", "backup", "close", "follow", "pages", "producer", "publish", "queue", "stage", "topic"]
-CLIENT_NAMES += ["topics"]
-TOPIC_NAMES = ["configure", "create", "delete", "diff", "drop", "follow", "name", "producer", "state", "write"]
-TOPIC_NAMES += ["write_many"]
+CLIENT_NAMES = ["abort", "backup", "close", "follow", "pages", "producer", "publish", "queue", "route"]
+CLIENT_NAMES += ["router", "routers", "stage", "topic", "topics"]
+TOPIC_NAMES = [
+    "configure",
+    "create",
+    "delete",
+    "diff",
+    "drop",
+    "follow",
+    "group",
+    "groups",
+    "name",
+    "producer",
+    "state",
+]
+TOPIC_NAMES += ["write", "write_many"]
+GROUP_NAMES = ["ack", "consume", "consumer", "drop", "extend", "nack", "name", "pause", "reset", "resume", "state"]
+GROUP_NAMES += ["take", "topic"]
 QUEUE_NAMES = ["ack", "claim", "create", "nack", "name", "node", "put", "put_many", "redrive", "run", "state", "work"]
+ROUTER_NAMES = ["drop", "name", "put", "state"]
 JOB_NAMES = ["ack", "complete", "data", "deadline_ms", "deliveries", "extend", "lease_id", "lost", "meta", "nack"]
 JOB_NAMES += ["node", "partition", "queue", "seq", "settled", "tag", "ts"]
-SYNC_NAMES = ["Client", "Delivery", "Job", "Producer", "Queue", "Topic", "TopicProducer", "connect", "open"]
+SYNC_NAMES = ["Client", "Delivery", "Group", "Job", "Producer", "Queue", "Router", "Topic", "TopicProducer", "connect"]
+SYNC_NAMES += ["open"]
+_FACES = (sync.Client, sync.Topic, sync.Queue, sync.Group, sync.Job)
 
 
 def methods(kind: type) -> list[str]:
@@ -38,6 +58,8 @@ def test_these_names_stay() -> None:
     assert methods(topics.Client) == CLIENT_NAMES
     assert methods(topics.Topic) == TOPIC_NAMES
     assert methods(topics.Queue) == QUEUE_NAMES
+    assert methods(topics.Group) == methods(sync.Group) == GROUP_NAMES
+    assert methods(topics.Router) == ROUTER_NAMES
     assert methods(topics.Job) == JOB_NAMES
     assert sorted(sync.__all__) == SYNC_NAMES
 
@@ -46,7 +68,7 @@ def test_every_name_is_there_and_says_what_it_is() -> None:
     for name in topics.__all__:
         value = getattr(topics, name)
         assert name == "__version__" or inspect.getdoc(value), name
-    for kind in (topics.Client, topics.Topic, topics.Queue, topics.Job, sync.Client, sync.Topic, sync.Queue, sync.Job):
+    for kind in (topics.Client, topics.Topic, topics.Queue, topics.Group, topics.Job, *_FACES):
         assert [name for name in methods(kind) if not getattr(kind, name).__doc__] == []
 
 

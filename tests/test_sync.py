@@ -21,6 +21,7 @@ PAIRS = [
     (sync.Producer, topics.Producer),
     (sync.TopicProducer, topics.TopicProducer),
     (sync.Queue, topics.Queue),
+    (sync.Router, topics.Router),
     (sync.Job, topics.Job),
 ]
 
@@ -203,3 +204,17 @@ def test_the_whole_way_over_http(tmp_path: Path) -> None:
         with pytest.raises(errors.ConnectionFailed), sync.connect("http://127.0.0.1:1", attempts_max=1) as client:
             client.topic("orders").write(1)
     assert set(threading.enumerate()) == before
+
+
+def test_routers_without_asyncio(tmp_path: Path) -> None:
+    with sync.open(tmp_path) as client:
+        assert client.route("orders", "audit").created
+        router = client.router("orders->audit")
+        assert (router.name, repr(router)) == ("orders->audit", "<Router orders->audit>")
+        client.topic("orders").write(1)
+        event = next(client.topic("audit").follow())
+        assert isinstance(event, Record) and event.data == 1
+        assert [state.router for state in client.routers(dest="audit")] == ["orders->audit"]
+        assert router.state().forwarded_total == 1
+        assert router.put("orders", "audit", filter="x").config.filter == ("tag", "Eq", "x")
+        assert router.drop().deleted

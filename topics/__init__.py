@@ -15,6 +15,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from topics import errors
+from topics.groupmodel import (
+    AckedGroup,
+    DroppedGroup,
+    ExtendedGroup,
+    GroupBatch,
+    GroupMember,
+    GroupRange,
+    GroupState,
+    NackedGroup,
+    PausedGroup,
+    PlacedGroup,
+    RangeKind,
+)
 from topics.model import (
     Aborted,
     AckedJobs,
@@ -39,6 +52,8 @@ from topics.model import (
     TopicType,
     Written,
 )
+from topics.routermodel import Guarantee, RouterConfig, RouterDropped, RouterState
+from topics.sqlmodel import SqlColumn, SqlResult, SqlTombstone
 
 if TYPE_CHECKING:
     from topics import sync
@@ -48,10 +63,12 @@ if TYPE_CHECKING:
         CursorStore,
         Delivered,
         Delivery,
+        Group,
         Job,
         MemoryCursors,
         Producer,
         Queue,
+        Router,
         Topic,
         TopicProducer,
         Worked,
@@ -65,6 +82,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aborted",
+    "AckedGroup",
     "AckedJobs",
     "Client",
     "CompletedJobs",
@@ -76,20 +94,39 @@ __all__ = [
     "Delivery",
     "Discard",
     "Dropped",
+    "DroppedGroup",
     "Durability",
+    "ExtendedGroup",
     "FileCursors",
     "Gap",
+    "Group",
+    "GroupBatch",
+    "GroupMember",
+    "GroupRange",
+    "GroupState",
+    "Guarantee",
     "Job",
     "MemoryCursors",
+    "NackedGroup",
     "NackedJobs",
     "Page",
+    "PausedGroup",
+    "PlacedGroup",
     "Producer",
     "Published",
     "Queue",
     "QueueState",
+    "RangeKind",
     "Reason",
     "Record",
     "Redriven",
+    "Router",
+    "RouterConfig",
+    "RouterDropped",
+    "RouterState",
+    "SqlColumn",
+    "SqlResult",
+    "SqlTombstone",
     "StageState",
     "Tombstone",
     "Topic",
@@ -115,10 +152,12 @@ _CLIENT = (
     "CursorStore",
     "Delivered",
     "Delivery",
+    "Group",
     "Job",
     "MemoryCursors",
     "Producer",
     "Queue",
+    "Router",
     "Topic",
     "TopicProducer",
     "Worked",

@@ -21,7 +21,10 @@ from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
 from topics.core.records import Records
+from topics.embeddedgroups import EmbeddedGroups
 from topics.embeddedjobs import EmbeddedJobs
+from topics.embeddedrouters import EmbeddedRouters
+from topics.embeddedsql import EmbeddedSql
 from topics.embeddedwatch import EmbeddedWatch
 from topics.engine.backupstream import BackupStream
 from topics.engine.host import Host
@@ -41,6 +44,7 @@ from topics.model import (
 )
 from topics.savefile import PathLike
 from topics.settings import Settings
+from topics.sqlengine.runner import Runner
 from topics.wire.numbers import whole
 
 T = TypeVar("T")
@@ -58,7 +62,7 @@ def open(path: str | PathLike, **settings: str | int | None) -> Client:
     return Client(Embedded(setting_table.build(values)))
 
 
-class Embedded(EmbeddedJobs):
+class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedSql):
     """A transport without a wire."""
 
     def __init__(self, settings: Settings) -> None:
@@ -67,6 +71,7 @@ class Embedded(EmbeddedJobs):
         self._host: Host | None = None
         self._closing = False
         self._watches: set[EmbeddedWatch] = set()
+        self._sql = Runner(settings, self._limits)
 
     async def open(self) -> None:
         if self._host is not None:
@@ -86,6 +91,7 @@ class Embedded(EmbeddedJobs):
         for watch in list(self._watches):
             watch.end(self._being_closed())
         try:
+            await _to_the_end(asyncio.create_task(self._sql.close()))
             await _to_the_end(asyncio.create_task(self._host.close()))
         finally:
             self._host = None

@@ -21,6 +21,7 @@ from topics.client.pages import parsed_page
 from topics.client.transport import Place, ReadRequest, Seen
 from topics.core.cut import Shape
 from topics.core.match import parse_match
+from topics.core.names import check_topic
 from topics.core.view import View
 from topics.engine.events import Event, Kind
 from topics.engine.host import Host
@@ -125,7 +126,10 @@ class EmbeddedWatch:
         request, view = place.request, _view(place.request)
         from_seq = whole("from_seq", request.from_seq, U64_MAX)
         if _is_wildcard(place):
-            watcher.subscribe_matching(place.topic.removesuffix(WILDCARD), view, from_seq=from_seq, tail=place.tail)
+            prefix = place.topic.removesuffix(WILDCARD)
+            if prefix:
+                check_topic(prefix)
+            watcher.subscribe_matching(prefix, view, from_seq=from_seq, tail=place.tail)
             return
         try:
             watcher.subscribe(

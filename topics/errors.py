@@ -4,18 +4,24 @@ TopicsError
 ├── InvalidRequest              400  invalid_request
 │   ├── BatchTooLarge           400  batch_too_large
 │   ├── RecordTooLarge          400  record_too_large
+│   ├── InvalidSql              400  invalid_sql
 │   └── InvalidSetting          400  invalid_setting
 ├── Unauthorized                401  unauthorized
 ├── Forbidden                   403  forbidden
 ├── NotFound                    404  not_found
 │   ├── TopicNotFound           404  topic_not_found
+│   ├── GroupNotFound           404  group_not_found
+│   ├── RouterNotFound          404  router_not_found
 │   └── StageNotFound           404  stage_not_found
 ├── MethodNotAllowed            405  method_not_allowed
 ├── NotAcceptable               406  not_acceptable
 ├── RequestTimeout              408  request_timeout
 ├── Conflict
 │   ├── TopicExistsIncompatible 409  topic_exists_incompatible
+│   ├── NameTaken               409  name_taken
 │   ├── TopicNotEmpty           409  topic_not_empty
+│   ├── TopicRecreated          409  topic_recreated
+│   ├── RouterCycle             409  router_cycle
 │   ├── NotAQueue               409  not_a_queue
 │   ├── LeaseLost               409  lease_lost
 │   ├── ProducerFenced          409  producer_fenced
@@ -24,11 +30,13 @@ TopicsError
 ├── UnsupportedMediaType        415  unsupported_media_type
 ├── ExpectationFailed           417  expectation_failed
 ├── TopicFull                   422  topic_full
+├── QueryTooExpensive           422  query_too_expensive
 ├── UpgradeRequired             426  upgrade_required
 ├── Throttled                   429  throttled
 ├── HeadersTooLarge             431  headers_too_large
 ├── Internal                    500  internal
 │   └── Damaged                 500  damaged
+├── NotInstalled                501  not_installed
 └── Unavailable
     ├── NotReady                503  not_ready
     ├── ShuttingDown            503  shutting_down
@@ -74,6 +82,12 @@ class RecordTooLarge(InvalidRequest):
     code = "record_too_large"
 
 
+class InvalidSql(InvalidRequest):
+    """A statement that is not understood; `detail` has `line`, `column` and what was `expected`."""
+
+    code = "invalid_sql"
+
+
 class InvalidSetting(InvalidRequest):
     """One or more `TOPICS_*` settings cannot be used; `detail.settings` names them."""
 
@@ -104,6 +118,14 @@ class NotFound(TopicsError):
 
 class TopicNotFound(NotFound):
     code = "topic_not_found"
+
+
+class GroupNotFound(NotFound):
+    code = "group_not_found"
+
+
+class RouterNotFound(NotFound):
+    code = "router_not_found"
 
 
 class StageNotFound(NotFound):
@@ -142,8 +164,26 @@ class TopicExistsIncompatible(Conflict):
     code = "topic_exists_incompatible"
 
 
+class NameTaken(Conflict):
+    """Another topic has this name or alias already; `detail.topic` is that topic."""
+
+    code = "name_taken"
+
+
 class TopicNotEmpty(Conflict):
     code = "topic_not_empty"
+
+
+class TopicRecreated(Conflict):
+    """Meant was an earlier topic of that name; `detail.epoch` is that of the one that is there."""
+
+    code = "topic_recreated"
+
+
+class RouterCycle(Conflict):
+    """Records would come back to where they came from; `detail.cycle` names the topics they would pass."""
+
+    code = "router_cycle"
 
 
 class NotAQueue(Conflict):
@@ -195,6 +235,14 @@ class TopicFull(TopicsError):
     grpc_code = "RESOURCE_EXHAUSTED"
 
 
+class QueryTooExpensive(TopicsError):
+    """A query was ended because it took more time, memory or rows than it may; `detail.limit` says which."""
+
+    code = "query_too_expensive"
+    http_status = 422
+    grpc_code = "RESOURCE_EXHAUSTED"
+
+
 class UpgradeRequired(TopicsError):
     """Another protocol is spoken here than HTTP."""
 
@@ -226,6 +274,14 @@ class Damaged(Internal):
 
     code = "damaged"
     grpc_code = "DATA_LOSS"
+
+
+class NotInstalled(TopicsError):
+    """What this takes is optional and not there; `detail.install` is the command that gets it."""
+
+    code = "not_installed"
+    http_status = 501
+    grpc_code = "UNIMPLEMENTED"
 
 
 class Unavailable(TopicsError):

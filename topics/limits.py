@@ -117,6 +117,9 @@ BYTE_BUDGET_DEFAULT: Final = 1 * MIB
 BYTE_BUDGET_MAX: Final = 8 * MIB
 """Payload bytes in one page or batch, beyond its first record; a larger budget is clamped to it."""
 
+ARROW_RECORDS_MAX: Final = 65_536
+"""Records in one page as an Arrow stream, whose cost hardly grows with their number."""
+
 PAGE_SIZE_DEFAULT: Final = 100
 PAGE_SIZE_MAX: Final = 1000
 """Entries in one page of a list; a larger page is clamped to it."""
@@ -150,6 +153,12 @@ LEASE_MS_MAX: Final = 1 * DAY_MS
 LEASE_MS_DEFAULT: Final = 30 * SECOND_MS
 CLAIM_JITTER_MS_MAX: Final = 5 * SECOND_MS
 IDEMPOTENCY_WINDOW_MS_DEFAULT: Final = 120 * SECOND_MS
+PROTECT_MAX_BYTES_DEFAULT: Final = 1 * GIB
+"""What a partition may hold for archives and groups beyond its TTL and caps."""
+PROTECT_GROUPS_MAX: Final = 64
+ARCHIVES_MAX: Final = 16
+"""Archives that report their progress in one topic."""
+ARCHIVE_LOCATION_BYTES_MAX: Final = 2 * KIB
 
 # Queues
 
@@ -179,6 +188,32 @@ REDRIVE_RATE_MAX: Final = 1_000_000
 """The highest rate that a redrive may be held to, in dead letters a second."""
 REDRIVE_CALL_MS_MAX: Final = 10 * SECOND_MS
 """How long one request to redrive works; the next one goes on."""
+
+# Consumer groups
+
+GROUP_LIMIT_DEFAULT: Final = 100
+"""Records in one consume, unless it says otherwise."""
+GROUP_VISIBILITY_MS_DEFAULT: Final = 60 * SECOND_MS
+GROUPS_MAX: Final = 1024
+"""Groups in one partition."""
+GROUP_RANGES_MAX: Final = 16_384
+"""Ranges that a group keeps apart in one partition: claims, and what was acked or given back among them."""
+GROUP_LOSSES_MAX: Final = 1024
+"""Losses that a group keeps apart until it was told of them."""
+GROUP_CLAIMS_PUSHED_MAX: Final = 64
+"""Batches that a stream of a group has under way at most."""
+GROUP_SHOWN_MAX: Final = 100
+"""Ranges and members that the state of a group shows."""
+
+# SQL
+
+SQL_BYTES_MAX: Final = 1 * MIB
+"""The longest text of statements."""
+SQL_STATEMENTS_MAX: Final = 1000
+SQL_PARAMETERS_MAX: Final = 10_000
+SOURCES_MAX: Final = 256
+"""Pairs of a table and an operation whose changes go to one topic."""
+SOURCE_EXPRESSION_BYTES_MAX: Final = 4 * KIB
 
 # Deduplication
 
@@ -236,3 +271,5 @@ assert DEDUPE_EXPIRED_PER_WRITE_MAX >= 2, "fewer would let dead entries pile up"
 assert CLAIM_MAX_DEFAULT <= CLAIM_MAX_MAX
 assert CLAIM_WAIT_MS_MAX <= WAIT_MS_MAX
 assert REDRIVE_STEP <= REDRIVE_SCANNED_MAX
+assert GROUP_LIMIT_DEFAULT <= CLAIM_MAX_DEFAULT
+assert LEASE_MS_MIN < GROUP_VISIBILITY_MS_DEFAULT < LEASE_MS_MAX

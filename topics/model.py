@@ -66,6 +66,11 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     dead_letter: str | None = None
     leases_durable: bool = False
     partitions: int = 1
+    alias: str | None = None
+    protect_unarchived: bool = False
+    protect_groups: tuple[str, ...] = ()
+    protect_max_bytes: int = limits.PROTECT_MAX_BYTES_DEFAULT
+    visibility_ms: int = 0
 
     @property
     def durable(self) -> bool:
@@ -199,6 +204,8 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     deleted: bool
+    routers: tuple[str, ...] = ()
+    """Routers from or to it, which went with it."""
 
 
 class Aborted(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +249,9 @@ class TopicState(msgspec.Struct, frozen=True, kw_only=True):
     """Why this partition takes no writes any more; None while it does."""
     queue: QueueState | None = None
     """Of a queue only."""
+    archives: tuple[ArchiveState, ...] = ()
+    holding: HoldingState | None = None
+    """Of a topic that keeps records for archives or groups."""
 
     @property
     def type(self) -> TopicType:
@@ -250,6 +260,37 @@ class TopicState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def next_seq(self) -> int:
         return self.head_seq + 1
+
+
+class ArchiveState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an archive has come in one partition."""
+
+    archive: str
+    partition: int = 0
+    upto_seq: int
+    behind: int
+    """Seqs it has yet to take."""
+    location: str = ""
+    reported_ts: int
+
+
+class ArchiveDropped(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to dropping an archive: whether there was one of that name."""
+
+    topic: str
+    archive: str
+    dropped: bool
+
+
+class HoldingState(msgspec.Struct, frozen=True, kw_only=True):
+    """What retention leaves for archives and groups."""
+
+    needed_from: int
+    """The first seq that one of them has not got; behind the head when they have all."""
+    max_bytes: int
+    """What the partition may hold while retention waits; the oldest records go when it is more."""
+    overrun_count: int
+    """Records that went although they were needed, since the server started."""
 
 
 class ClaimedJobs(msgspec.Struct, frozen=True, kw_only=True):

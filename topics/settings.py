@@ -25,8 +25,8 @@ from topics.limits import DAY_MS, GIB, HOUR_MS, KIB, MIB, SECOND_MS
 from topics.secret import HIDDEN, Secret
 
 PREFIX = "TOPICS_"
-CLIENT_VARIABLES = frozenset({"TOPICS_URL", "TOPICS_API_KEY"})
-"""Where a client connects, and as whom: no settings of an engine."""
+CLIENT_VARIABLES = frozenset({"TOPICS_URL", "TOPICS_API_KEY", "TOPICS_SQL_HISTORY"})
+"""Where a client connects, as whom, and what its shell remembers: no settings of an engine."""
 LOG_FORMATS = ("auto", "json", "pretty")
 
 Value = str | int | Secret | None
@@ -208,12 +208,31 @@ class Settings:
         int, About(Unit.COUNT, "Records in one read; a larger `limit` is clamped to it.", 1, 100_000)
     ] = 1000
     max_topics: Annotated[int, About(Unit.COUNT, "Topics in this directory; 0 is no cap.")] = 100_000
+    max_routers: Annotated[int, About(Unit.COUNT, "Routers in this directory; 0 is no cap.")] = 10_000
     max_claim: Annotated[
         int, About(Unit.COUNT, "Jobs in one claim, ack, nack or extend of a queue.", 1, limits.CLAIM_MAX_MAX)
     ] = limits.CLAIM_MAX_DEFAULT
+    group_visibility_ms: Annotated[
+        int,
+        About(
+            Unit.MS,
+            "How long a consumer of a group has what it was handed, unless the topic says otherwise.",
+            limits.LEASE_MS_MIN,
+            limits.LEASE_MS_MAX,
+        ),
+    ] = limits.GROUP_VISIBILITY_MS_DEFAULT
     max_total_bytes: Annotated[int, About(Unit.BYTES, "Retained bytes of all topics together; 0 is no cap.")] = 0
     stage_ttl_ms: Annotated[int, About(Unit.MS, "Time after which an unpublished stage expires.", 1)] = HOUR_MS
     max_staged_bytes: Annotated[int, About(Unit.BYTES, "Bytes of all unpublished stages together.", 1)] = 256 * MIB
+
+    sql_timeout_ms: Annotated[int, About(Unit.MS, "Time that one SELECT may take.", 1, HOUR_MS)] = 30 * SECOND_MS
+    sql_memory_bytes: Annotated[
+        int, About(Unit.BYTES, "Memory of all SELECTs that run at a time, beside their answers.", 16 * MIB)
+    ] = 256 * MIB
+    sql_rows_max: Annotated[int, About(Unit.COUNT, "Rows in the answer of one SELECT.", 1, 10_000_000)] = 100_000
+    sql_queries_max: Annotated[
+        int, About(Unit.COUNT, "SELECTs that run at a time, a thread each; others wait.", 1, 64)
+    ] = 2
 
     def __post_init__(self) -> None:
         _raise_if(_problems(self))

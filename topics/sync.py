@@ -20,7 +20,19 @@ from topics.savefile import PathLike
 
 P = ParamSpec("P")
 
-__all__ = ["Client", "Delivery", "Job", "Producer", "Queue", "Topic", "TopicProducer", "connect", "open"]
+__all__ = [
+    "Client",
+    "Delivery",
+    "Group",
+    "Job",
+    "Producer",
+    "Queue",
+    "Router",
+    "Topic",
+    "TopicProducer",
+    "connect",
+    "open",
+]
 
 
 def open(path: str | PathLike, **settings: str | int | None) -> Client:
@@ -86,6 +98,39 @@ class TopicProducer(Face[client.TopicProducer]):
     close = blocking(client.TopicProducer.close)
 
 
+class Group(Face[client.Group]):
+    """A consumer group of a topic, by its name. Making this object touches nothing; the first consume makes the group.
+
+    `consumer` is a name for whoever consumes through this object.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name, which is the group's identity within its topic."""
+        return self._behind.name
+
+    @property
+    def topic(self) -> str:
+        """The name of the topic."""
+        return self._behind.topic
+
+    @property
+    def consumer(self) -> str:
+        """The name under which this program consumes; empty when it has none."""
+        return self._behind.consumer
+
+    take = blocking(client.Group.take)
+    consume = iterating(client.Group.consume)
+    ack = blocking(client.Group.ack)
+    nack = blocking(client.Group.nack)
+    extend = blocking(client.Group.extend)
+    state = blocking(client.Group.state)
+    reset = blocking(client.Group.reset)
+    pause = blocking(client.Group.pause)
+    resume = blocking(client.Group.resume)
+    drop = blocking(client.Group.drop)
+
+
 class Topic(Face[client.Topic]):
     """A topic by its name. Making this object touches nothing; the first write creates the topic if need be."""
 
@@ -103,7 +148,15 @@ class Topic(Face[client.Topic]):
     producer = making(client.Topic.producer, TopicProducer)
     diff = blocking(client.Topic.diff)
     follow = iterating(client.Topic.follow)
+    groups = blocking(client.Topic.groups)
     delete = blocking(client.Topic.delete)
+
+    def group(self, name: str, *, consumer: str = "") -> Group:
+        """The consumer group of this name, whether it exists already or not: a position that the engine keeps.
+
+        `consumer` is a name for this program within the group.
+        """
+        return Group(self._behind.group(name, consumer=consumer), self._portal)
 
 
 def _faces(jobs: list[client.Job], portal: Portal) -> list[Job]:
@@ -138,6 +191,19 @@ class Queue(Face[client.Queue]):
     redrive = blocking(client.Queue.redrive)
 
 
+class Router(Face[client.Router]):
+    """A router by its name. Making this object touches nothing."""
+
+    @property
+    def name(self) -> str:
+        """The name, which is the router's identity."""
+        return self._behind.name
+
+    put = blocking(client.Router.put)
+    state = blocking(client.Router.state)
+    drop = blocking(client.Router.drop)
+
+
 class Client(Face[client.Client]):
     """All topics of one engine. Use it in `with`, which opens and closes it."""
 
@@ -169,10 +235,18 @@ class Client(Face[client.Client]):
         """The queue of this name, whether it exists already or not. Its jobs are claimed under the name `node`."""
         return Queue(self._behind.queue(name, node=node), self._portal)
 
+    def router(self, name: str) -> Router:
+        """The router of this name, whether it exists already or not."""
+        return Router(self._behind.router(name), self._portal)
+
+    route = blocking(client.Client.route)
+    routers = iterating(client.Client.routers)
     topics = iterating(client.Client.topics)
     producer = making(client.Client.producer, Producer)
     follow = iterating(client.Client.follow)
     pages = iterating(client.Client.pages)
+    sql = blocking(client.Client.sql)
+    sql_arrow = blocking(client.Client.sql_arrow)
     stage = blocking(client.Client.stage)
     publish = blocking(client.Client.publish)
     abort = blocking(client.Client.abort)

@@ -53,6 +53,9 @@ NOW = 1_780_420_000_000
         (checkup.log_health(False, False), "ok", "takes writes"),
         (checkup.log_health(True, False), "bad", "mend the disk"),
         (checkup.log_health(False, True), "warning", "checkpoint failed"),
+        (checkup.routers(0, 0), "ok", "0 routers"),
+        (checkup.routers(3, 0), "ok", "3 routers"),
+        (checkup.routers(3, 1), "warning", "1 of 3 routers held up"),
     ],
 )
 def test_verdicts(finding: Finding, verdict: str, says: str) -> None:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from tests.cli.rig import Command
+from tests.cli.rig import Command, clean_environment
+from tests.e2e.served import Caller, Served, served
 from topics.cli import COMMANDS
 
 
@@ -31,6 +34,23 @@ def test_the_shell_takes_the_script(bare: Command, shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def complete_in_bash(bare: Command, words: list[str], url: str = "") -> set[str]:
+    """What the script offers for the last word."""
+    script = bare("completion", "bash").out
+    line = " ".join(f"'{word}'" for word in words)
+    ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _topics_with_colons; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, env=environment(url))
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def environment(url: str) -> dict[str, str]:
+    """With the `topics` of this interpreter first, for scripts that call it."""
+    variables = clean_environment()
+    path = f"{Path(sys.executable).parent}:{variables['PATH']}"
+    return variables | {"PATH": path, "TOPICS_URL": url or "http://127.0.0.1:9"}
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -41,9 +61,66 @@ def test_the_shell_takes_the_script(bare: Command, shell: str) -> None:
     ],
 )
 def test_bash_completes(bare: Command, words: list[str], expected: set[str]) -> None:
-    script = bare("completion", "bash").out
-    line = " ".join(f"'{word}'" for word in words)
-    ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _topics; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True)
-    assert done.stderr == ""
-    assert set(done.stdout.split()) == expected
+    assert complete_in_bash(bare, words) == expected
+
+
+@pytest.fixture(scope="module")
+def named(server: Served) -> Served:
+    """A server with some topics, one of them a queue."""
+    with server.connect() as caller:
+        for name, config in {"seen:one": {}, "seen:two": {}, "seen-jobs": {"type": "queue"}}.items():
+            assert caller.ask("PUT", f"/v0/topics/{name}", config)[0] == 201
+        body = {"source": "seen:one", "dest": "seen:two"}
+        assert caller.ask("PUT", "/v0/routers/seen:one-%3Eseen:two", body)[0] == 201
+    return server
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["tail", "seen"], {"seen:one", "seen:two", "seen-jobs"}),
+        (["tail", "seen-jobs", "seen", ":", "t"], {"two"}),
+        (["tail", "seen", ":"], {"one", "two"}),
+        (["topic", "show", "seen-"], {"seen-jobs"}),
+        (["queue", "show", "seen"], {"seen-jobs"}),
+        (["work", "--queue", "seen"], {"seen-jobs"}),
+        (["router", "show", "seen", ":", "one"], {"one-\\>seen:two"}),
+        (["router", "put", "seen-"], {"seen-jobs"}),
+        (["topic", "create", "seen"], set()),
+        (["tail", "--dir", "elsewhere", "seen"], set()),
+    ],
+)
+def test_bash_asks_the_server_for_names(bare: Command, named: Served, words: list[str], expected: set[str]) -> None:
+    assert complete_in_bash(bare, ["topics", *words], named.url) == expected
+
+
+def test_the_address_may_be_on_the_line(bare: Command, named: Served) -> None:
+    host, _, port = named.url.rpartition(":")
+    scheme, _, host = host.partition(":")
+    words = ["topics", "read", "--url", scheme, ":", host, ":", port, "seen-"]
+    assert complete_in_bash(bare, words) == {"seen-jobs"}
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_fish_asks_the_server_for_names(bare: Command, named: Served) -> None:
+    script = bare("completion", "fish").out
+    ask = "complete -C 'topics tail seen:'"
+    done = subprocess.run(
+        ["fish", "-c", f"{script}\n{ask}"], capture_output=True, text=True, env=environment(named.url)
+    )
+    assert set(done.stdout.split()) == {"seen:one", "seen:two"}
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "no address", "http://[", "ftp://x"])
+def test_a_server_that_is_not_there_completes_nothing_and_says_nothing(bare: Command, url: str) -> None:
+    said = bare("__complete", "tail", "--url", url, "o")
+    assert (said.code, said.out.split(), said.err) == (0, ["begin"], "")
+
+
+def test_a_key_that_is_refused_completes_nothing(bare: Command, tmp_path: Path) -> None:
+    keys = {"TOPICS_API_KEYS": "secret"}
+    with served(tmp_path / "data", variables=keys) as running, Caller(running.url, "secret") as caller:
+        assert caller.ask("PUT", "/v0/topics/hidden", {})[0] == 201
+        line = ("__complete", "tail", "--url", running.url, "--key")
+        assert bare(*line, "wrong", "").out.split() == ["begin"]
+        assert bare(*line, "secret", "").out.split() == ["begin", "hidden"]

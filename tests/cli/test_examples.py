@@ -40,6 +40,7 @@ def place(world: tuple[Path, Served], tmp_path: Path) -> Path:
         client.topic("payments").write(1)
         client.topic("copy").write(1)
         client.topic("invoices").drop()
+        client.route("orders", "audit")
         jobs(client)
     (tmp_path / "tasks.py").write_text("def handle(job):\n    pass\n")
     (tmp_path / "data").symlink_to(here / "data")

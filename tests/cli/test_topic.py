@@ -19,7 +19,7 @@ def test_a_life(topics: Command, topic: str) -> None:
     (changed,) = topics.good("topic", "config", topic, "--priority", "none")
     assert changed["config"]["priority"] is None
     assert topics.good("topic", "config", topic) == [changed], "without a flag it only shows"
-    assert topics.good("topic", "rm", topic) == [{"topic": topic, "deleted": True}]
+    assert topics.good("topic", "rm", topic) == [{"topic": topic, "deleted": True, "routers": []}]
     assert topics.good("topic", "ls", topic) == []
 
 

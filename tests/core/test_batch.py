@@ -198,7 +198,7 @@ def test_stages_that_nobody_published_are_due() -> None:
     assert rig.replayed().machine.batches.due(T0_MS + 1000) == ["s1", "s2"]
 
 
-def test_answers_are_kept_for_a_day() -> None:
+def test_answers_are_kept_for_a_day_and_the_newest_of_a_producer_longer() -> None:
     rig = staged_rig()
     rig.publish("s1", epoch=1)
     rig.now_ms += 10
@@ -210,7 +210,35 @@ def test_answers_are_kept_for_a_day() -> None:
     batches.forget_before(T0_MS + PUBLISHED_KEPT_MS)
     assert list(batches.by_producer) == [("p", 2), ("q", 1)] and batches.newest_epoch == {"p": 2, "q": 1}
     batches.forget_before(T0_MS + 2 * PUBLISHED_KEPT_MS)
-    assert list(batches.by_producer.values()) == [unfinished] and batches.newest_epoch == {"q": 1}
+    assert list(batches.by_producer) == [("p", 2), ("q", 1)] and batches.newest_epoch == {"p": 2, "q": 1}
+    assert batches.by_producer["q", 1] is unfinished
+    rig.now_ms = T0_MS + 3 * PUBLISHED_KEPT_MS
+    rig.stage("s4", {"data": 5}, topic="t")
+    again = rig.decide("s4", epoch=2)
+    assert again.answer is not None and again.answer.written[0].topic == "u", "a week later it is still known"
+    rig.publish("s4", epoch=3)
+    assert list(batches.by_producer) == [("q", 1), ("p", 3)], "with a newer one it is not needed any more"
+
+
+def test_records_go_into_a_stage_once_at_their_place() -> None:
+    rig = Rig()
+    rig.configure()
+
+    def stage(at: int | None, *datas: object) -> StageState:
+        records = Records.of([{"data": data} for data in datas])
+        reply = rig.machine.step(Stage("s", "t", records, 0, at), rig.now_ms).reply
+        assert isinstance(reply, StageState)
+        return reply
+
+    with pytest.raises(StageNotFound):
+        stage(1, "too early")
+    assert [stage(0, 1, 2).count, stage(0, 1, 2).count, stage(2, 3).count, stage(2, 3).count] == [2, 2, 3, 3]
+    before = frozen(rig)
+    for at in (0, 1, 4):
+        with pytest.raises(StageConflict):
+            stage(at, "elsewhere")
+    assert frozen(rig) == before
+    assert stage(None, "at the end").count == 4
 
 
 def test_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,11 @@ DEFAULTS = {
     "dead_letter": None,
     "leases_durable": False,
     "partitions": 1,
+    "alias": None,
+    "protect_unarchived": False,
+    "protect_groups": [],
+    "protect_max_bytes": 2**30,
+    "visibility_ms": 0,
 }
 
 U64 = st.integers(0, 2**64 - 1)
@@ -79,6 +84,11 @@ def test_every_field_is_taken() -> None:
         "dead_letter": "jobs.dlq",
         "leases_durable": True,
         "partitions": 8,
+        "alias": "other",
+        "protect_unarchived": True,
+        "protect_groups": ["a", "b"],
+        "protect_max_bytes": 9,
+        "visibility_ms": 5000,
     }
     config = build("jobs", fields)
     assert as_wire(config) == fields

@@ -14,6 +14,7 @@ from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
 from topics.core.facts import Appended, Floors, parse_plain, plain_buffers
 from topics.core.match import Match
 from topics.core.records import Records
+from topics.core.source import Operation, PayloadMode, Source
 from topics.model import Durability, Reason, TopicConfig
 
 TS = 1_748_470_000_123
@@ -106,11 +107,17 @@ LOG_FACTS: list[facts.LogFact] = [
     facts.FloorsMoved(4, 3, {Reason.CAP: 1, Reason.TTL: 2}),
     facts.SeqsSkipped(3, 9, Reason.RESTART),
     facts.HeadMoved(12),
+    facts.Archived("lake", 7, "s3://lake", TS),
+    facts.ArchiveDropped("lake"),
 ]
 META_FACTS: list[facts.MetaFact] = [
     facts.TopicCreated("t", 3, 9, TopicConfig(durability=Durability.FSYNC, ttl_ms=5), TS),
     facts.TopicConfigured("t", TopicConfig(priority=-3, dead_letter="dead")),
     facts.TopicDropped("t"),
+    facts.SourcesChanged(
+        "t", (Source("a.b", Operation.INSERT), Source("c", Operation.DELETE, PayloadMode.DIFF, "x", "y"))
+    ),
+    facts.SourcesChanged("t", ()),
     facts.StageOpened("s", 5, "t", 2, TS),
     facts.StageDropped("s"),
     facts.BatchDecided("p", 4, ["s1", "s2"], TS),
@@ -139,6 +146,7 @@ def test_every_fact_has_a_name_of_its_own() -> None:
         "topic_created",
         "topic_configured",
         "topic_dropped",
+        "sources_changed",
         "stage_opened",
         "stage_dropped",
         "batch_decided",

@@ -11,9 +11,10 @@ from topics.core import hole
 from topics.core.block import Block
 from topics.core.facts import Appended, Deleted, Floors, FloorsMoved, HeadMoved, SeqsSkipped
 from topics.core.hole import Hole
-from topics.core.log import Log, Totals
+from topics.core.log import Log
 from topics.core.records import Records
 from topics.core.run import Marks, MemoryRun
+from topics.core.totals import Totals
 from topics.errors import Damaged
 from topics.limits import TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
 from topics.model import Discard, Durability, Reason, TopicConfig

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from topics.core.registry import Registry, Topic
+from topics.errors import NameTaken
 from topics.model import Durability, TopicConfig, TopicType
 
 
@@ -61,3 +62,34 @@ def test_it_counts_topics_by_what_they_are() -> None:
     assert topics.by_type == {TopicType.LOG: 1, TopicType.QUEUE: 1}
     topics.remove("a")
     assert (topics.by_class[Durability.FSYNC], topics.by_type[TopicType.QUEUE]) == (0, 0)
+
+
+def test_an_alias_stands_for_its_topic_until_it_has_another() -> None:
+    topics = registry("a", "b")
+    a, b = topics.get("a"), topics.get("b")
+    assert a is not None and b is not None
+    topics.configure(a, TopicConfig(alias="x"))
+    assert topics.get("x") is a and topics.named("x") is None
+    assert names(topics.page("", "", 10)) == ["a", "b"], "an alias is not listed"
+    topics.check_alias("a", TopicConfig(alias="x"))
+    for taken in ("x", "a"):
+        with pytest.raises(NameTaken) as refused:
+            topics.check_alias("b", TopicConfig(alias=taken))
+        assert refused.value.detail == {"alias": taken, "topic": "a"}
+    topics.configure(a, TopicConfig(alias="y"))
+    assert topics.get("x") is None and topics.get("y") is a
+    topics.configure(b, TopicConfig(alias="x"))
+    assert topics.get("x") is b
+    topics.remove("a")
+    assert topics.get("y") is None
+
+
+def test_an_alias_that_a_repair_left_twice_is_the_first_ones() -> None:
+    topics = registry()
+    topics.add(Topic("a", TopicConfig(alias="x"), 1, 1, 0))
+    topics.add(Topic("b", TopicConfig(alias="x"), 2, 2, 0))
+    topics.add(Topic("x", TopicConfig(), 3, 3, 0))
+    assert topics.get("x") is topics.named("x") is not None
+    topics.remove("b")
+    topics.remove("x")
+    assert topics.get("x") is topics.named("a")

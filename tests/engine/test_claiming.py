@@ -465,13 +465,13 @@ def test_an_ack_in_the_same_turn_does_not_keep_a_claim_from_its_jobs(rig: QueueR
 
 def test_claims_together_are_served_now_or_have_to_get_in_line(rig: QueueRig) -> None:
     both = (Claimer("a", 2), Claimer("b", 2))
-    assert rig.engine.claim_together("q", both, 0, may_wait=True) is None, "one of them would get nothing"
-    ticket = rig.engine.claim_together("q", both, 0, may_wait=False)
+    assert rig.engine.claiming.claim_together("q", both, 0, may_wait=True) is None, "one of them would get nothing"
+    ticket = rig.engine.claiming.claim_together("q", both, 0, may_wait=False)
     assert ticket is not None
     rig.work()
     assert [jobs.seqs for jobs in ticket.result()] == [[], []]  # type: ignore[attr-defined]
     rig.write("q", 1, 2, 3)
-    ticket = rig.engine.claim_together("q", both, 0, may_wait=True)
+    ticket = rig.engine.claiming.claim_together("q", both, 0, may_wait=True)
     assert ticket is not None
     rig.work()
     assert [jobs.seqs for jobs in ticket.result()] == [[1, 2], [3]]  # type: ignore[attr-defined]
@@ -479,7 +479,7 @@ def test_claims_together_are_served_now_or_have_to_get_in_line(rig: QueueRig) ->
     rig.nack("b", 3)
     assert seqs_of(waiting) == [3]
     rig.ask("c", wait_ms=1000)
-    assert rig.engine.claim_together("q", both, 0, may_wait=False) is None, "somebody is before them"
+    assert rig.engine.claiming.claim_together("q", both, 0, may_wait=False) is None, "somebody is before them"
     rig.engine.stop()
     with pytest.raises(ShuttingDown):
-        rig.engine.claim_together("q", both, 0, may_wait=False)
+        rig.engine.check_claims()

@@ -21,7 +21,7 @@ def test_every_public_name_has_its_place() -> None:
 
 
 def test_every_method_a_program_calls_is_in_it() -> None:
-    for section in ("Clients and topics", "Producers", "Queues"):
+    for section in ("Clients and topics", "Producers", "Queues", "Routers"):
         for owner in (getattr(topics, name) for name in SECTIONS[section]):
             methods = [name for name, value in vars(owner).items() if inspect.isfunction(value) and name[0] != "_"]
             assert [name for name in methods if f"#### {owner.__name__}.{name}\n" not in TEXT] == []

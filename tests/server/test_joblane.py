@@ -65,8 +65,8 @@ async def state(rig: LaneRig) -> dict[str, int]:
 def together(rig: LaneRig) -> list[int]:
     """How many were decided by each command of the lane from now on."""
     counts: list[int] = []
-    engine = rig.engine
-    claim_together, submit = engine.claim_together, engine.submit
+    engine, claiming = rig.engine, rig.engine.claiming
+    claim_together, submit = claiming.claim_together, engine.submit
 
     def claimed(topic: str, claimers: Any, *others: Any) -> Any:
         counts.append(len(claimers))
@@ -77,7 +77,7 @@ def together(rig: LaneRig) -> list[int]:
             counts.append(len(command.acks))
         return submit(command)
 
-    engine.claim_together, engine.submit = claimed, submitted  # type: ignore[method-assign]
+    claiming.claim_together, engine.submit = claimed, submitted  # type: ignore[method-assign]
     return counts
 
 
@@ -87,7 +87,7 @@ def together(rig: LaneRig) -> list[int]:
 @LOOPS
 def test_claims_and_acks_of_one_turn_are_one_command_each(loop: str, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 30)
             callers = await workers(rig, 4)
             frames, counts = rig.frames, together(rig)
@@ -111,7 +111,7 @@ def test_claims_and_acks_of_one_turn_are_one_command_each(loop: str, tmp_path: P
 
 def test_the_answers_are_those_of_the_ordinary_way(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 4)
             caller = await worker(rig, "w0")
             ordinary = await rig.ask("POST", f"/v0/topics/{QUEUE}/claim", {"node": "w0", "max": 2})
@@ -144,7 +144,7 @@ def test_what_two_say_about_one_job_counts_once(tmp_path: Path) -> None:
     """The same worker on two connections; and seqs that are named twice."""
 
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 5)
             callers = await workers(rig, 3)
             callers[0].send(claim("w", 4))
@@ -166,7 +166,7 @@ def test_what_two_say_about_one_job_counts_once(tmp_path: Path) -> None:
 
 def test_lease_ids_fence_on_the_lane_too(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 2)
             caller = await worker(rig, "w")
             caller.send(claim("w", 2))
@@ -180,7 +180,7 @@ def test_lease_ids_fence_on_the_lane_too(tmp_path: Path) -> None:
 
 def test_partitions_are_kept_apart_and_told(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 0, partitions=2)
             for partition in (0, 1):
                 record = {"records": [{"data": partition}], "partition": partition}
@@ -203,7 +203,7 @@ def test_partitions_are_kept_apart_and_told(tmp_path: Path) -> None:
 
 def test_one_that_is_refused_does_not_touch_the_others(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 9)
             callers = await workers(rig, 3)
             callers[0].send(claim("w0", 2))
@@ -223,7 +223,7 @@ def test_one_that_is_refused_does_not_touch_the_others(tmp_path: Path) -> None:
 
 def test_an_ack_with_results_takes_the_ordinary_way(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 2)
             caller = await worker(rig, "w")
             caller.send(claim("w", 2))
@@ -237,7 +237,7 @@ def test_an_ack_with_results_takes_the_ordinary_way(tmp_path: Path) -> None:
 
 def test_a_claim_that_may_wait_is_served_at_once_or_waits(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 1)
             callers = await workers(rig, 2)
             for number, caller in enumerate(callers):
@@ -257,7 +257,7 @@ def test_a_claim_that_may_wait_is_served_at_once_or_waits(tmp_path: Path) -> Non
 
 def test_a_window_divides_evenly_and_no_claim_gets_past_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 6, claim_jitter_ms=50)
             callers = await workers(rig, 3)
             for number, caller in enumerate(callers):
@@ -269,7 +269,7 @@ def test_a_window_divides_evenly_and_no_claim_gets_past_it(tmp_path: Path) -> No
 
 def test_a_queue_that_is_gone_is_told_to_each(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 1)
             callers = await workers(rig, 2)
             await rig.ask("DELETE", f"/v0/topics/{QUEUE}")
@@ -287,7 +287,7 @@ def test_a_queue_that_is_gone_is_told_to_each(tmp_path: Path) -> None:
 
 def test_a_quota_counts_each_of_a_turn(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, api_keys="secret", max_inflight_per_key=2) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0, api_keys="secret", max_inflight_per_key=2) as rig:
             key = "Authorization: Bearer secret"
             await rig.ask("PUT", f"/v0/topics/{QUEUE}", {"type": "queue", "leases_durable": True}, key)
             records = {"records": [{"data": number} for number in range(5)]}
@@ -316,7 +316,7 @@ def test_a_quota_counts_each_of_a_turn(tmp_path: Path) -> None:
 
 def test_a_worker_that_goes_while_its_lease_is_stored_leaves_nothing_leased(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 2, leases_durable=True)
             gone, stays = await workers(rig, 2)
             entered, leave = rig.hold_syncs()
@@ -339,7 +339,7 @@ def test_a_worker_that_goes_while_its_lease_is_stored_leaves_nothing_leased(tmp_
 
 def test_a_disk_that_fails_is_told_to_each(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 9)
             callers = await workers(rig, 3)
             rig.fs.fail("write_at", errno.EIO, path="*.wal", always=True)
@@ -360,7 +360,7 @@ def test_a_disk_that_fails_is_told_to_each(tmp_path: Path) -> None:
 
 def test_a_defect_is_told_to_those_it_meets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 9)
             callers = await workers(rig, 3)
             unlucky = sorted(rig.server._connections._open, key=lambda each: each._id)[-1]  # type: ignore[attr-defined]
@@ -381,7 +381,7 @@ def test_a_defect_is_told_to_those_it_meets(tmp_path: Path, monkeypatch: pytest.
 
 def test_every_request_is_counted_once(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 100)
             callers = await workers(rig, 3)
             for _ in range(10):
@@ -397,7 +397,7 @@ def test_every_request_is_counted_once(tmp_path: Path) -> None:
 
 def test_a_client_that_takes_gzip_gets_large_answers_packed(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path) as rig:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
             await make(rig, 200)
             caller = await rig.call(known=False)
             for most in (1, 1, 150):

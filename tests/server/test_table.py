@@ -25,9 +25,14 @@ SCOPES = {
     "POST /v0/topics/{topic}/extend": Scope.WRITE,
     "GET /v0/topics/{topic}/work": Scope.READ | Scope.WRITE,
     "POST /v0/topics/{topic}/redrive": Scope.READ | Scope.WRITE,
+    "GET /v0/routers": Scope.READ,
+    "GET /v0/routers/{router}": Scope.READ,
+    "PUT /v0/routers/{router}": Scope.ADMIN,
+    "DELETE /v0/routers/{router}": Scope.DELETE,
     "POST /v0/topics/{topic}/stage": Scope.WRITE,
     "POST /v0/publish": Scope.WRITE,
     "POST /v0/abort": Scope.WRITE,
+    "POST /v0/sql": NO_SCOPE,
     "POST /v0/watch": Scope.READ,
     "POST /v0/watch/token": Scope.READ,
     "GET /v0/watch/{wid}": Scope.READ,
@@ -117,7 +122,8 @@ def test_every_route_is_whole() -> None:
         captured = {part.strip("{}") for part in each.path.split("/") if part.startswith("{")}
         described = {parameter["name"] for parameter in about.parameters if parameter["in"] == "path"}
         assert captured == described, each.path
-        assert each.name_param == ("topic" if "topic" in captured else None), each.path
+        named = [name for name in ("topic", "router") if name in captured]
+        assert each.name_param == (named[0] if named else None), each.path
 
 
 def test_long_paths_are_not_remembered() -> None:

@@ -54,6 +54,17 @@ def test_a_late_beat_halves_the_writes_that_pass() -> None:
     assert rig.throttle.refused == 1250
 
 
+def test_what_is_pardoned_does_not_count() -> None:
+    rig = Rig()
+    rig.beat(lag_ms=LAG_MS_MAX + 1)
+    before = rig.throttle.share
+    rig.beat(lag_ms=LAG_MS_MAX + 1)
+    rig.clock.advance(LAG_MS_MAX * 2)
+    rig.throttle.pardon(before)
+    rig.beat()
+    assert rig.throttle.share == before + SHARE_STEP
+
+
 def test_a_disk_that_is_behind_does_so_too() -> None:
     rig = Rig()
     rig.fullness = FULLNESS_MAX

@@ -33,13 +33,18 @@ terminal and JSON lines in a pipe. `topics COMMAND --help` explains a command, w
 """
 
 HELP_FLAGS = {"--help", "-h"}
+COMPLETING = "__complete"
+"""What the script of a shell calls with a command line that is not finished, to be told names."""
 SECTIONS = {
-    "Records": ("write", "read", "tail", "delete", "topic"),
+    "Records": ("write", "read", "tail", "delete", "topic", "group", "router", "sql"),
     "Jobs": ("work", "queue"),
     "Server": ("serve", "stat", "doctor", "bench", "settings"),
+    "Pipeline": ("lake", "export", "import", "redrive"),
     "Directory": ("backup", "restore", "fsck", "inspect"),
     "This command": ("completion", "help", "version"),
 }
+PYTHON_NAMES = {"import": "importing"}
+"""Commands whose names are words of the language."""
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 
@@ -60,10 +65,11 @@ def build_app(names: Sequence[str] = COMMANDS) -> App:
 
 
 def _add(app: App, name: str, section: Group) -> None:
-    module = import_module(f"topics.cli.{name}")
+    function = PYTHON_NAMES.get(name, name)
+    module = import_module(f"topics.cli.{function}")
     commands = getattr(module, "COMMANDS", None)
     if commands is None:
-        app.command(getattr(module, name), group=section)
+        app.command(getattr(module, function), name=name, group=section)
         return
     inner = App(name=name, help=module.SUMMARY, group=section, version_flags=())
     for command in commands:
@@ -73,7 +79,8 @@ def _add(app: App, name: str, section: Group) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code. What goes wrong is said on stderr."""
-    named = [name for name in arguments[:1] if name in COMMANDS]
+    words = arguments[1:] if arguments[:1] == [COMPLETING] else arguments
+    named = [name for name in words[:1] if name in COMMANDS]
     try:
         app = build_app(named or COMMANDS)
         if not arguments or HELP_FLAGS & set(arguments):

@@ -204,6 +204,14 @@ def log_health(is_read_only: bool, is_checkpoint_failed: bool) -> Finding:
     return good("write-ahead log", "takes writes")
 
 
+def routers(count: int, stalled_count: int) -> Finding:
+    found = counted(count, "router")
+    if stalled_count:
+        advice = "`topics router ls` says what holds them up: make room in the destination, or see to its disk"
+        return warning("routers", f"{stalled_count:,} of {found} held up", advice)
+    return good("routers", found)
+
+
 def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback

@@ -14,8 +14,11 @@ from topics.errors import (
     Damaged,
     Forbidden,
     InvalidSetting,
+    InvalidSql,
     NotAQueue,
     NotReady,
+    RouterCycle,
+    RouterNotFound,
     ShuttingDown,
     StageNotFound,
     Throttled,
@@ -28,6 +31,8 @@ from topics.errors import (
 
 _NEXT: tuple[tuple[type[TopicsError], str], ...] = (
     (TopicNotFound, "`topics topic ls` lists those there are"),
+    (RouterNotFound, "`topics router ls` lists those there are"),
+    (RouterCycle, "--allow-cycle lets records go around, a bounded number of times"),
     (NotAQueue, "`topics topic create NAME --type queue` makes one"),
     (StageNotFound, "it may have expired; stage the records again"),
     (InvalidSetting, "`topics settings` shows them all"),
@@ -50,7 +55,13 @@ def complain(error: TopicsError) -> None:
     # Some messages know better than a table what is to be done.
     if advice and "`topics " not in message:
         message = f"{message}; {advice}"
-    say(message, error.code)
+    if isinstance(error, InvalidSql):
+        # The lines below the first one show the place.
+        message, *shown = message.split("\n")
+        say(message, error.code)
+        Console(stderr=True, highlight=False).print(Text("\n".join(map(printable, shown))), soft_wrap=True)
+    else:
+        say(message, error.code)
 
 
 def say(message: str, code: str) -> None:

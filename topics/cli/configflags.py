@@ -49,6 +49,13 @@ class ConfigFlags:
     dead_letter: Annotated[str | None, _flag("Queue: the topic such jobs go to, or none.")] = None
     leases_durable: Annotated[bool | None, _flag("Queue: whether leases survive a crash.")] = None
     partitions: Annotated[str | None, _flag("Logs that the topic is made of; fixed at creation.")] = None
+    alias: Annotated[str | None, _flag("Another name for the topic; none takes it away.")] = None
+    protect_unarchived: Annotated[bool | None, _flag("Whether retention waits for the archives.")] = None
+    protect_groups: Annotated[str | None, _flag("Groups that retention waits for, with commas between; or none.")] = (
+        None
+    )
+    protect_max_bytes: Annotated[str | None, _flag("Bytes a partition holds at most while retention waits.")] = None
+    visibility_ms: Annotated[str | None, _flag("How long a consumer of a group has records; 0 is the server's.")] = None
 
     def fields(self) -> ConfigFields:
         """The fields that were said."""
@@ -60,11 +67,14 @@ class ConfigFlags:
 
 
 NO_CONFIG = ConfigFlags()
-_NULLABLE = {"priority", "dead_letter"}
-_TEXTS = {"type", "discard", "durability", "dead_letter"}
+_NULLABLE = {"priority", "dead_letter", "alias"}
+_LISTS = {"protect_groups"}
+_TEXTS = {"type", "discard", "durability", "dead_letter", "alias"}
 
 
-def _value(name: str, given: str) -> str | int | None:
+def _value(name: str, given: str) -> str | int | list[str] | None:
+    if name in _LISTS:
+        return [] if given == NOTHING else given.split(",")
     if name in _NULLABLE and given == NOTHING:
         return None
     if name in _TEXTS:

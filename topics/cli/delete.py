@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from topics.cli.exitcode import Exit
+from topics.cli.names import topic_names
 from topics.cli.question import agreed
 from topics.cli.screen import JsonFlag, Screen, counted
 from topics.cli.selection import EVERYTHING, Selection
@@ -23,7 +24,7 @@ COUNTED_MAX = 100_000
 
 
 def delete(
-    topic: Annotated[str, Parameter(help="Where from.")],
+    topic: Annotated[str, Parameter(help="Where from.", completer=topic_names)],
     /,
     *,
     before: Annotated[int | None, Parameter(help="Records below this seq.", show_default=False)] = None,

@@ -38,7 +38,7 @@ class Answer:
 
 
 class Probe:
-    def __init__(self, url: str, key: str | None, clock: Clock | None = None) -> None:
+    def __init__(self, url: str, key: str | None, clock: Clock | None = None, timeout_s: float = TIMEOUT_S) -> None:
         parts = urlsplit(url)
         try:
             port = parts.port
@@ -53,17 +53,18 @@ class Probe:
         self._path = parts.path.rstrip("/")
         self._headers = {"accept": "application/json"} | ({} if key is None else {"authorization": f"Bearer {key}"})
         self._clock = clock or SystemClock()
+        self._timeout_s = timeout_s
 
     def get(self, path: str) -> Answer:
         make = http.client.HTTPSConnection if self.is_tls else http.client.HTTPConnection
-        connection = make(self.host, self._port, timeout=TIMEOUT_S)
+        connection = make(self.host, self._port, timeout=self._timeout_s)
         started_ns = self._clock.ticks_ns()
         try:
             connection.request("GET", self._path + path, headers=self._headers)
             response = connection.getresponse()
             body = response.read(BODY_BYTES_MAX)
         except TimeoutError:
-            raise TimedOut(f"{self.url} does not answer within {TIMEOUT_S:.0f} s") from None
+            raise TimedOut(f"{self.url} does not answer within {self._timeout_s:g} s") from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise ConnectionFailed(f"{self.url} cannot be reached: {why}") from None

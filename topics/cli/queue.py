@@ -11,6 +11,7 @@ from topics.cli.durations import milliseconds
 from topics.cli.exitcode import Exit
 from topics.cli.jobs import add_queue, job_line, job_text, queue_fields, queues_table, states_of
 from topics.cli.lines import Origin, record_line
+from topics.cli.names import queue_names, topic_names
 from topics.cli.pretty import record_text
 from topics.cli.screen import JsonFlag, Screen, counted, printable
 from topics.cli.selection import EVERYTHING, Selection
@@ -24,7 +25,7 @@ NODE = "topics-queue"
 PAGE_RECORDS = 1000
 FROM = "$dead_letter_from"
 
-Name = Annotated[str, Parameter(help="The queue.")]
+Name = Annotated[str, Parameter(help="The queue.", completer=queue_names)]
 Node = Annotated[str, Parameter(help="The worker's name.")]
 Seqs = Annotated[list[int], Parameter(help="Jobs by their seqs.")]
 Leases = Annotated[
@@ -33,12 +34,19 @@ Leases = Annotated[
 ]
 Partition = Annotated[int, Parameter(help="The partition that the jobs are in.")]
 DeadLetter = Annotated[
-    str | None, Parameter(help="The topic of the dead letters; the queue's own when not named.", show_default=False)
+    str | None,
+    Parameter(
+        help="The topic of the dead letters; the queue's own when not named.",
+        show_default=False,
+        completer=topic_names,
+    ),
 ]
 
 
 def ls(
-    prefix: Annotated[str, Parameter(help="Only names that begin with this.", show_default=False)] = "",
+    prefix: Annotated[
+        str, Parameter(help="Only names that begin with this.", show_default=False, completer=queue_names)
+    ] = "",
     /,
     *,
     json: JsonFlag = None,
@@ -230,7 +238,9 @@ def redrive(
     queue: Name,
     /,
     *,
-    to: Annotated[str | None, Parameter(help="Another queue instead.", show_default=False)] = None,
+    to: Annotated[
+        str | None, Parameter(help="Another queue instead.", show_default=False, completer=queue_names)
+    ] = None,
     reason: Annotated[str | None, Parameter(help="Only those that died of this.", show_default=False)] = None,
     before: Annotated[int | None, Parameter(help="Only dead letters below this seq.", show_default=False)] = None,
     limit: Annotated[int | None, Parameter(name=["--limit", "-n"], help="So many at most.", show_default=False)] = None,

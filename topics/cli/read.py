@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from topics.cli.lines import Origin, page_lines
+from topics.cli.names import topic_names
 from topics.cli.pretty import gap_text, record_text
 from topics.cli.screen import JsonFlag, Screen
 from topics.cli.selection import EVERYTHING, Selection
@@ -22,7 +23,7 @@ PAGE_RECORDS = 1000
 
 
 def read(
-    topic: Annotated[str, Parameter(help="What to read.")],
+    topic: Annotated[str, Parameter(help="What to read.", completer=topic_names)],
     /,
     *,
     after: Annotated[int, Parameter(help="Begin behind this seq; 0 is the beginning.")] = 0,

@@ -50,3 +50,4 @@ def server_health(url: str, key: str | None) -> Iterator[Finding]:
 def _metrics(values: dict[str, Any]) -> Iterator[Finding]:
     yield checkup.loop_lag(float(values.get("topics_loop_lag_ms", 0)), float(values.get("topics_throttle_share", 1)))
     yield checkup.log_health(bool(values.get("topics_wal_read_only")), bool(values.get("topics_checkpoint_failed")))
+    yield checkup.routers(int(values.get("topics_routers", 0)), int(values.get("topics_routers_stalled", 0)))

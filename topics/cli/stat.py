@@ -85,6 +85,8 @@ def _server(target: Target) -> dict[str, Any]:
         "bytes": values.get("topics_bytes_live", 0),
         "requests": _total(values.get("topics_http_requests_total")),
         "errors": _total(values.get("topics_http_errors_total")),
+        "routers": values.get("topics_routers", 0),
+        "routers_stalled": values.get("topics_routers_stalled", 0),
         "loop_lag_ms": values.get("topics_loop_lag_ms"),
         "read_only": bool(values.get("topics_wal_read_only")),
     }
@@ -124,6 +126,8 @@ def _shown(name: str, value: Any) -> Text:
         return Text(_duration(value))
     if name.endswith("_ms"):
         return Text(f"{value:.1f} ms")
+    if name == "routers_stalled" and value:
+        return Text(f"{value:,}: `topics router ls` says what holds them up", style="bold red")
     if name == "read_only":
         return Text("yes: a disk failed, `topics doctor` says more", style="bold red") if value else Text("no")
     return Text(

@@ -18,14 +18,15 @@ from cyclopts import Parameter
 
 from topics.cli.eventloop import reader_of_stdout
 from topics.cli.lines import Origin, gap_line, page_lines, record_line
+from topics.cli.names import topic_names
 from topics.cli.pretty import gap_text, record_text
 from topics.cli.screen import JsonFlag, Screen
 from topics.cli.selection import EVERYTHING, Selection
 from topics.cli.since import SinceFlag, since_ms
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client, Topic
+from topics.client.beginning import cursor_before
 from topics.client.cursors import Cursor, MemoryCursors, cursor_name
-from topics.client.follow import cursor_before
 from topics.errors import InvalidRequest, TopicNotFound, TopicsError
 from topics.model import Dropped, Gap, Page, Record
 
@@ -36,7 +37,9 @@ BEGINNING = Cursor(0)
 
 
 def tail(
-    *topic: Annotated[str, Parameter(help="One topic or several; 'orders:*' is all that begin like that.")],
+    *topic: Annotated[
+        str, Parameter(help="One topic or several; 'orders:*' is all that begin like that.", completer=topic_names)
+    ],
     follow: Annotated[
         bool, Parameter(name=["--follow", "-f"], negative="", show_default=False, help="Wait for more, without end.")
     ] = False,

@@ -9,9 +9,10 @@ from typing import Annotated, TypeVar
 
 from cyclopts import Group, Parameter
 
-from topics import embedded
+from topics import embedded, sync
 from topics.cli import eventloop
 from topics.client import Client, connect
+from topics.client.blocking import Portal
 from topics.client.connector import KEY_VARIABLE, URL_DEFAULT, URL_VARIABLE
 from topics.client.remotewatch import OnOutage
 from topics.errors import InvalidRequest, NotFound
@@ -71,6 +72,10 @@ class Target:
     ) -> T:
         """Do something with a client. A directory that is not there is made only with `create`."""
         return eventloop.run(self._run(work, create, on_outage))
+
+    def blocking(self) -> sync.Client:
+        """A client for plain code, for a command that talks to a person; entered with `with`."""
+        return sync.Client(self._client(False, lambda error: None), Portal())
 
     async def _run(self, work: Callable[[Client], Awaitable[T]], create: bool, on_outage: OnOutage) -> T:
         async with self._client(create, on_outage) as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from topics.cli.configflags import NO_CONFIG, ConfigFlags
 from topics.cli.exitcode import Exit
+from topics.cli.names import topic_names
 from topics.cli.pretty import moment
 from topics.cli.question import agreed
 from topics.cli.screen import JsonFlag, Screen, counted, printable, sized
@@ -20,7 +22,7 @@ from topics.core.config import DEFAULT, as_wire
 from topics.errors import Conflict, InvalidRequest
 from topics.model import Configured, TopicConfig, TopicState
 
-Name = Annotated[str, Parameter(help="The topic.")]
+Name = Annotated[str, Parameter(help="The topic.", completer=topic_names)]
 Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative="", show_default=False, help="Do not ask.")]
 
 
@@ -54,7 +56,9 @@ def create(
 
 
 def ls(
-    prefix: Annotated[str, Parameter(help="Only names that begin with this.", show_default=False)] = "",
+    prefix: Annotated[
+        str, Parameter(help="Only names that begin with this.", show_default=False, completer=topic_names)
+    ] = "",
     /,
     *,
     json: JsonFlag = None,
@@ -140,7 +144,7 @@ def config(
 
 
 def rm(
-    *topic: Annotated[str, Parameter(help="One topic or several.")],
+    *topic: Annotated[str, Parameter(help="One topic or several.", completer=topic_names)],
     if_empty: Annotated[
         bool, Parameter(negative="", show_default=False, help="Only when it holds no records.")
     ] = False,
@@ -163,11 +167,13 @@ def rm(
             one = client.topic(name)
             whole = await totals(one, await one.state(touch=False))
             loss = f"{name} with {counted(whole['count'], 'record')} ({sized(whole['bytes'])})"
-            if not await agreed(screen, f"Remove {loss} for good?", yes=yes):
+            going = _and_routers(await _routers_of(client, name))
+            if not await agreed(screen, f"Remove {loss} for good{going}?", yes=yes):
                 screen.note(f"{name} is not removed", "yellow")
                 return Exit.FAILED
             dropped = await one.drop(if_empty=if_empty)
-            screen.show({"topic": name, "deleted": dropped.deleted}, partial(_said, f"removed {loss}"))
+            fields = {"topic": name, "deleted": dropped.deleted, "routers": list(dropped.routers)}
+            screen.show(fields, partial(_said, f"removed {loss}{_and_routers(dropped.routers)}"))
         return Exit.OK
 
     return target.run(work)
@@ -262,6 +268,18 @@ def _config_table(config: TopicConfig) -> Table:
         shown = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         table.add_row(name, Text(shown), style="" if value == defaults[name] else "bold green")
     return table
+
+
+async def _routers_of(client: Client, topic: str) -> list[str]:
+    """The routers from or to a topic, which go with it."""
+    found = [state.router async for state in client.routers(source=topic)]
+    return sorted([*found, *[state.router async for state in client.routers(dest=topic)]])
+
+
+def _and_routers(routers: Sequence[str]) -> str:
+    if not routers:
+        return ""
+    return f", with its {'router' if len(routers) == 1 else 'routers'} {', '.join(routers)}"
 
 
 def _said(text: str) -> Text:

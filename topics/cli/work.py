@@ -18,6 +18,7 @@ from rich.text import Text
 
 from topics.cli.durations import milliseconds
 from topics.cli.eventloop import Terminated
+from topics.cli.names import queue_names
 from topics.cli.screen import JsonFlag, Screen, counted
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client, Worked
@@ -31,7 +32,7 @@ def work(
     function: Annotated[str, Parameter(help="What does a job, as module:function.")],
     /,
     *,
-    queue: Annotated[str, Parameter(name=["--queue", "-q"], help="Where the jobs are.")],
+    queue: Annotated[str, Parameter(name=["--queue", "-q"], help="Where the jobs are.", completer=queue_names)],
     concurrency: Annotated[int, Parameter(name=["--concurrency", "-c"], help="Jobs at a time.")] = 1,
     lease: Annotated[
         str | None, Parameter(help="For how long, like 5min; as the queue says.", show_default=False)

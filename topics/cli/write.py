@@ -19,6 +19,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.text import Text
 
 from topics.cli.intake import Intake, parse_meta
+from topics.cli.names import topic_names
 from topics.cli.screen import JsonFlag, Screen, counted
 from topics.cli.source import BATCH_BYTES_MAX, FileSource, stdin_batches
 from topics.cli.target import DEFAULT_TARGET, Target
@@ -40,7 +41,9 @@ Batches = AsyncIterator[tuple[list[RecordFields], int]]
 
 
 def write(
-    topic: Annotated[str, Parameter(help="Where to; made with its first record unless --no-create.")],
+    topic: Annotated[
+        str, Parameter(help="Where to; made with its first record unless --no-create.", completer=topic_names)
+    ],
     /,
     *data: Annotated[str, Parameter(help="The data of a record, as JSON; all of them are one atomic write.")],
     file: Annotated[

@@ -4,9 +4,11 @@ from topics.client.client import Client
 from topics.client.connector import connect
 from topics.client.cursors import Cursor, CursorStore, MemoryCursors
 from topics.client.delivery import Delivered, Delivery
+from topics.client.group import Group
 from topics.client.job import Job
 from topics.client.producer import Producer, TopicProducer
 from topics.client.queue import Queue
+from topics.client.router import Router
 from topics.client.topic import Topic
 from topics.client.tracing import trace_context
 from topics.client.worker import Worked
@@ -17,10 +19,12 @@ __all__ = [
     "CursorStore",
     "Delivered",
     "Delivery",
+    "Group",
     "Job",
     "MemoryCursors",
     "Producer",
     "Queue",
+    "Router",
     "Topic",
     "TopicProducer",
     "Worked",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -111,6 +111,7 @@ class Caller:
         *,
         repeatable: bool,
         wait_ms: int = 0,
+        headers: Mapping[str, str] | None = None,
         abandoned: Abandoned | None = None,
     ) -> Answer:
         """The answer to a request, below 300; anything else is raised.
@@ -120,7 +121,7 @@ class Caller:
         options = self._options
         wait_s = wait_ms / SECOND_MS
         deadline_s = asyncio.get_running_loop().time() + options.timeout_ms / SECOND_MS + wait_s
-        message = self._head.message(method, path, body, tracing.current())
+        message = self._head.message(method, path, body, {**tracing.current(), **(headers or {})})
         backoff = Backoff()
         attempt_count = 0
         while True:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from importlib import import_module
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from topics.client.cursors import CursorStore, parse_cursor_name
 from topics.client.fields import RecordFields
@@ -15,11 +16,14 @@ from topics.client.payload import prepared
 from topics.client.producer import Producer
 from topics.client.produceroptions import ProducerFields
 from topics.client.queue import Queue
-from topics.client.topic import Topic, as_nodes
+from topics.client.router import Router, RouterFields, default_name, every_router
+from topics.client.topic import Topic, as_nodes, as_time, check_beginning
 from topics.client.transport import Match, Place, ReadRequest, StageRequest, Transport
 from topics.errors import InvalidRequest
 from topics.model import Aborted, Dropped, Gap, Page, Published, Record, StageState, TopicState
+from topics.routermodel import RouterState
 from topics.savefile import PathLike, save
+from topics.sqlmodel import SqlResult
 
 OnProgress = Callable[[int, int], None]
 
@@ -55,6 +59,24 @@ class Client:
     def queue(self, name: str, *, node: str | None = None) -> Queue:
         """The queue of this name, whether it exists already or not. Its jobs are claimed under the name `node`."""
         return Queue(self._transport, name, node)
+
+    def router(self, name: str) -> Router:
+        """The router of this name, whether it exists already or not."""
+        return Router(self._transport, name)
+
+    async def route(self, source: str, dest: str, **options: Unpack[RouterFields]) -> RouterState:
+        """Copy what is written to one topic into another, by a router called `source->dest`.
+
+            await client.route("orders", "audit")
+
+        The options are those of `Router.put`, which also says what is refused.
+        """
+        return await self.router(default_name(source, dest)).put(source, dest, **options)
+
+    async def routers(self, prefix: str = "", *, source: str = "", dest: str = "") -> AsyncIterator[RouterState]:
+        """The routers whose names begin with `prefix`, in order of their names; those of a source or a destination."""
+        async for state in every_router(self._transport, prefix, source, dest):
+            yield state
 
     async def topics(self, prefix: str = "") -> AsyncIterator[TopicState]:
         """The topics whose names begin with `prefix`, in order of their names: the state of each one's partition 0."""
@@ -115,6 +137,7 @@ class Client:
         match: Match | None = None,
         cursors: CursorStore | None = None,
         commit_ms: int = COMMIT_MS,
+        from_ts: int | None = None,
     ) -> AsyncIterator[tuple[str, Record | Gap | Dropped]]:
         """Several topics as one stream: each event with the name of its topic, in order within each.
 
@@ -126,9 +149,10 @@ class Client:
         `topics` are names, each with the seq it begins behind if it is a mapping; `orders/3` is partition 3 of one, and
         a `*` at the end stands for all partitions of all names that begin like that, also of topics made later. Where
         records were lost, a `Gap` comes in their place. `Dropped` is the last event of a topic that is deleted; when
-        all of them are, the stream ends. The other keywords are those of `Topic.follow`.
+        all of them are, the stream ends. The other keywords are those of `Topic.follow`; `from_ts` is looked for in
+        each topic that is there at the first step.
         """
-        return follow_many(self._transport, _places(topics, tail, node, match), cursors, commit_ms)
+        return follow_many(self._transport, _places(topics, tail, node, match, from_ts), cursors, commit_ms)
 
     def pages(
         self,
@@ -139,6 +163,7 @@ class Client:
         match: Match | None = None,
         cursors: CursorStore | None = None,
         commit_ms: int = COMMIT_MS,
+        from_ts: int | None = None,
     ) -> AsyncIterator[Page | Dropped]:
         """The same as `follow`, a page at a time: what is there together comes together.
 
@@ -149,7 +174,31 @@ class Client:
         For who stores records many at once, or has to know of which partition they are. With `cursors`, a page is done
         when the next one is asked for.
         """
-        return follow_pages(self._transport, _places(topics, tail, node, match), cursors, commit_ms)
+        return follow_pages(self._transport, _places(topics, tail, node, match, from_ts), cursors, commit_ms)
+
+    # ---- SQL
+
+    async def sql(self, text: str, params: Sequence[Any] = ()) -> list[SqlResult]:
+        """Run SQL statements, separated by semicolons; a result for each. See docs/SQL.md.
+
+            (result,) = await client.sql("SELECT data->>'sku', count(*) FROM orders WHERE tag = ? GROUP BY 1", ["paid"])
+            print(result.rows)
+
+        `params` are the values of `?`, in order, or of `$1`, `$2`, …; they are never part of the text. All statements
+        are understood before the first one runs; when one fails, those before it are done, and the error says in
+        `detail["statement"]` which it was.
+        """
+        return await self._transport.sql(text, params)
+
+    async def sql_arrow(self, text: str, params: Sequence[Any] = ()) -> Any:
+        """Run one statement; its result as a `pyarrow.Table`, which pandas and Polars take as it is.
+
+        frame = (await client.sql_arrow("SELECT * FROM orders WHERE ts > now() - INTERVAL 1 HOUR")).to_pandas()
+        """
+        stream = await self._transport.sql_arrow(text, params)
+        ipc = import_module("pyarrow").ipc
+        with ipc.open_stream(stream) as reader:
+            return reader.read_all()
 
     # ---- atomic batches
 
@@ -185,18 +234,22 @@ class Client:
 
 
 def _places(
-    topics: Mapping[str, int] | Iterable[str], tail: bool, node: str | Sequence[str], match: Match | None
+    topics: Mapping[str, int] | Iterable[str],
+    tail: bool,
+    node: str | Sequence[str],
+    match: Match | None,
+    from_ts: int | None,
 ) -> list[Place]:
     """Where following each of several topics begins."""
     names = [topics] if isinstance(topics, str) else topics
     begins = names if isinstance(names, Mapping) else dict.fromkeys(names, 0)
     if not begins:
         raise InvalidRequest("topics names none: give at least one", field="topics", expected="one name or more")
-    if tail and any(begins.values()):
-        raise InvalidRequest("tail and from_seq both say where to begin: give one of them", field="tail")
+    check_beginning(tail=tail, from_seq=any(begins.values()), from_ts=from_ts is not None)
+    time = as_time(from_ts)
     places = []
     for name, from_seq in begins.items():
         topic, partition = parse_cursor_name(name)
-        request = ReadRequest(from_seq=from_seq, partition=partition, nodes=as_nodes(node), match=match)
+        request = ReadRequest(from_seq=from_seq, from_ts=time, partition=partition, nodes=as_nodes(node), match=match)
         places.append(Place(topic=topic, request=request, tail=tail))
     return places

@@ -34,7 +34,12 @@ class ConfigFields(TypedDict, total=False):
     max_deliveries: int
     dead_letter: str | None
     leases_durable: bool
+    protect_unarchived: bool
+    protect_groups: Sequence[str]
+    protect_max_bytes: int
+    visibility_ms: int
     partitions: int
+    alias: str | None
 
 
 class RecordFields(TypedDict, total=False):

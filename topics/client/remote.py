@@ -19,7 +19,10 @@ from topics.client.download import Download
 from topics.client.pages import parsed_page
 from topics.client.readahead import ReadAhead
 from topics.client.remoteanswer import decoded, topic_path
+from topics.client.remotegroups import RemoteGroups
 from topics.client.remotejobs import RemoteJobs
+from topics.client.remoterouters import RemoteRouters
+from topics.client.remotesql import RemoteSql
 from topics.client.remotewatch import OnOutage, RemoteWatch
 from topics.client.transport import DeleteRequest, Place, ReadRequest, Seen, StageRequest, Stream, WriteRequest
 from topics.errors import InvalidRequest, TopicsError
@@ -60,7 +63,13 @@ class _List(msgspec.Struct):
     topics: list[TopicState]
 
 
-class Remote(RemoteJobs):
+class _Dropped(msgspec.Struct):
+    topic: str
+    deleted: bool
+    routers_removed: tuple[str, ...] = ()
+
+
+class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteSql):
     """A transport over HTTP."""
 
     def __init__(self, caller: Caller, on_outage: OnOutage = lambda error: None) -> None:
@@ -97,7 +106,8 @@ class Remote(RemoteJobs):
     async def drop(self, topic: str, *, if_empty: bool) -> Dropped:
         # Not repeatable: meanwhile somebody may have made a topic of that name again.
         path = topic_path(topic, if_empty="true") if if_empty else topic_path(topic)
-        return decoded(await self._caller.call("DELETE", path, repeatable=False), Dropped)
+        found = decoded(await self._caller.call("DELETE", path, repeatable=False), _Dropped)
+        return Dropped(topic=found.topic, deleted=found.deleted, routers=found.routers_removed)
 
     async def state(self, topic: str, *, partition: int, touch: bool) -> TopicState:
         query = {} if touch else {"touch": "false"}

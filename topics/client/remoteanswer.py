@@ -23,6 +23,11 @@ def decoded(answer: Answer, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        failure = Internal(f"the server's answer is not one that this client understands: {error}")
-        failure.request_id = answer.headers.get("x-request-id")
-        raise failure from None
+        raise misunderstood(answer, error) from None
+
+
+def misunderstood(answer: Answer, error: Exception) -> Internal:
+    """What a server answered is not what its version of the wire has."""
+    failure = Internal(f"the server's answer is not one that this client understands: {error}")
+    failure.request_id = answer.headers.get("x-request-id")
+    return failure

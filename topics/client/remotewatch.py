@@ -140,7 +140,9 @@ class RemoteWatch:
                 self._ready.append(Dropped(topic=place.topic, deleted=True))
                 continue
             key = _key(place.topic, place.request.partition)
-            self._keys.append(key)
+            # What a wildcard stands for anyway is not named: names are counted against a limit.
+            if not any(place.topic.startswith(pattern.removesuffix("*")) for pattern in self._patterns):
+                self._keys.append(key)
             self._positions[key] = found
         for place in self._places:
             if place.topic.endswith("*"):

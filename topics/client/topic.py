@@ -8,11 +8,13 @@ from typing import Any, Unpack
 from topics.client.cursors import CursorStore
 from topics.client.fields import ConfigFields, RecordFields, check_config
 from topics.client.follow import COMMIT_MS, follow
+from topics.client.group import Group
 from topics.client.payload import prepared
 from topics.client.producer import Producer, TopicProducer
 from topics.client.produceroptions import ProducerFields
 from topics.client.transport import DeleteRequest, Match, Place, ReadRequest, Transport, WriteRequest
 from topics.errors import InvalidRequest
+from topics.groupmodel import GroupState
 from topics.limits import U64_MAX
 from topics.model import Configured, Deleted, Dropped, Gap, Page, Record, TopicState, Written
 
@@ -52,7 +54,10 @@ class Topic:
         return await self._transport.state(self._name, partition=partition, touch=touch)
 
     async def drop(self, *, if_empty: bool = False) -> Dropped:
-        """Delete the topic with everything in it, for good. A topic of the same name starts again at seq 1."""
+        """Delete the topic with everything in it, for good. A topic of the same name starts again at seq 1.
+
+        Routers from it or to it go with it; the answer names them.
+        """
         return await self._transport.drop(self._name, if_empty=if_empty)
 
     # ---- writing
@@ -212,9 +217,7 @@ class Topic:
         With `cursors` it goes on where it was the last time: an event is done when the next one is asked for, and
         what is done is saved within `commit_ms`, with 0 at once. After a crash the events since then come again.
         """
-        begins = {"tail": tail, "from_seq": bool(from_seq), "from_ts": from_ts is not None}
-        if len(said := [name for name, is_said in begins.items() if is_said]) > 1:
-            raise InvalidRequest(f"{' and '.join(said)} each say where to begin: give one of them", field=said[0])
+        check_beginning(tail=tail, from_seq=bool(from_seq), from_ts=from_ts is not None)
         if self._name.endswith("*"):
             message = f'"{self._name}" is no name of a topic; client.follow takes the beginning of names'
             raise InvalidRequest(message, field="topic", value=self._name, expected="a name")
@@ -222,6 +225,21 @@ class Topic:
             from_seq=from_seq, from_ts=as_time(from_ts), partition=partition, nodes=as_nodes(node), match=match
         )
         return follow(self._transport, Place(topic=self._name, request=request, tail=tail), cursors, commit_ms)
+
+    def group(self, name: str, *, consumer: str = "") -> Group:
+        """The consumer group of this name, whether it exists already or not: a position that the engine keeps.
+
+            async for batch in orders.group("billing").consume():
+                for record in batch.records:
+                    print(record.seq, record.data)
+
+        `consumer` is a name for this program within the group.
+        """
+        return Group(self._transport, self._name, name, consumer)
+
+    async def groups(self) -> list[GroupState]:
+        """All consumer groups of this topic, by name and partition."""
+        return await self._transport.groups(self._name)
 
     # ---- deleting
 
@@ -256,3 +274,10 @@ def as_time(from_ts: int | None) -> int | None:
         message = f"from_ts must be {expected}, not {from_ts!r}"
         raise InvalidRequest(message, field="from_ts", value=str(from_ts), expected=expected)
     return from_ts
+
+
+def check_beginning(**begins: bool) -> None:
+    """Of the ways to say where following begins, at most one may be said."""
+    said = [name for name, is_said in begins.items() if is_said]
+    if len(said) > 1:
+        raise InvalidRequest(f"{' and '.join(said)} each say where to begin: give one of them", field=said[0])

@@ -11,7 +11,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from topics.client.grouptransport import GroupTransport
 from topics.client.jobtransport import JobTransport
+from topics.client.routertransport import RouterTransport
+from topics.client.sqltransport import SqlTransport
 from topics.errors import TopicsError
 from topics.model import (
     Aborted,
@@ -124,7 +127,7 @@ class Stream(Protocol[T]):
         """End it; nothing of it is left when this returns."""
 
 
-class Transport(JobTransport, Protocol):
+class Transport(JobTransport, GroupTransport, RouterTransport, SqlTransport, Protocol):
     async def open(self) -> None:
         """Get ready for the verbs below. After `close` it may be opened again."""
 

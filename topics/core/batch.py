@@ -9,7 +9,8 @@ seen by nobody. Publishing goes in three steps, each a fact:
 
 A crash before `decided` leaves stages that expire. A crash after it is made good by recovery, which appends what is
 missing (`published` in a log says what is there already). Readers see nothing of a batch before all of it is stored.
-The answer is kept for `(producer, epoch)`, so publishing twice gives the first answer.
+The answer is kept for `(producer, epoch)`, so publishing twice gives the first answer: for a day, and that of a
+producer's newest epoch for as long as there is room, because somebody who was away for a week repeats that one.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class Batches:
     stages: dict[str, OpenStage] = field(default_factory=dict)
     by_producer: OrderedDict[tuple[str, int], Batch] = field(default_factory=OrderedDict)
     newest_epoch: dict[str, int] = field(default_factory=dict)
+    aging: OrderedDict[tuple[str, int], None] = field(default_factory=OrderedDict)
+    """Batches that are not a day old, oldest first."""
     changed_stages: set[str] = field(default_factory=set)
     changed_batches: set[tuple[str, int]] = field(default_factory=set)
     """Stages and batches that a checkpoint has to write anew."""
@@ -114,8 +117,12 @@ class Batches:
 
     def _put(self, batch: Batch) -> None:
         key = (batch.producer_id, batch.epoch)
+        newest = self.newest_epoch.get(batch.producer_id, batch.epoch)
+        if newest < batch.epoch and (batch.producer_id, newest) not in self.aging:
+            self._forget((batch.producer_id, newest))
         self.by_producer[key] = batch
-        self.newest_epoch[batch.producer_id] = max(self.newest_epoch.get(batch.producer_id, 0), batch.epoch)
+        self.aging[key] = None
+        self.newest_epoch[batch.producer_id] = max(newest, batch.epoch)
         self.changed_batches.add(key)
         while len(self.by_producer) > PUBLISHED_ANSWERS_MAX and self._forget_oldest():
             pass
@@ -125,21 +132,29 @@ class Batches:
         self._put(batch)
 
     def forget_before(self, now_ms: int) -> None:
-        """Drop answers that are old enough that nobody repeats the question."""
-        while self.by_producer:
-            oldest = next(iter(self.by_producer.values()))
-            if oldest.decided_ms + PUBLISHED_KEPT_MS > now_ms or not self._forget_oldest():
+        """Drop answers that are old enough that nobody repeats the question; a producer's newest one stays."""
+        while self.aging:
+            key = next(iter(self.aging))
+            oldest = self.by_producer[key]
+            if oldest.decided_ms + PUBLISHED_KEPT_MS > now_ms or oldest.answer is None:
                 return
+            del self.aging[key]
+            if self.newest_epoch[oldest.producer_id] != oldest.epoch:
+                self._forget(key)
 
     def _forget_oldest(self) -> bool:
         key, oldest = next(iter(self.by_producer.items()))
         if oldest.answer is None:
             return False
-        del self.by_producer[key]
-        self.changed_batches.add(key)
+        self._forget(key)
         if self.newest_epoch.get(oldest.producer_id) == oldest.epoch:
             del self.newest_epoch[oldest.producer_id]
         return True
+
+    def _forget(self, key: tuple[str, int]) -> None:
+        del self.by_producer[key]
+        self.aging.pop(key, None)
+        self.changed_batches.add(key)
 
     def _finish(self, machine: Machine, fact: BatchFinished) -> None:
         batch = self.by_producer[(fact.producer_id, fact.epoch)]
@@ -172,7 +187,7 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     topic = machine.topic(command.topic)
     machine.log(topic, command.partition)
     found = batches.stages.get(command.stage)
-    if found is not None and (found.topic, found.partition) != (command.topic, command.partition):
+    if found is not None and (found.topic, found.partition) != (topic.name, command.partition):
         raise StageConflict(
             f'stage "{command.stage}" holds records for partition {found.partition} of topic "{found.topic}"',
             topic=found.topic,
@@ -180,6 +195,8 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
         )
     if found is not None and found.decided:
         raise StageConflict(f'stage "{command.stage}" is being published already', stage=command.stage)
+    if command.at is not None and (repeated := _repeated(command, found)) is not None:
+        return repeated
     staged = batches.staged_bytes() + command.records.payload_bytes
     if staged > machine.bounds.staged_bytes_max or (found is None and len(batches.stages) >= STAGES_MAX):
         raise Throttled(
@@ -190,7 +207,7 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     facts = []
     if found is None:
         opened = StageOpened(
-            command.stage, machine.next_log_id, command.topic, command.partition, now_ms + machine.bounds.stage_ttl_ms
+            command.stage, machine.next_log_id, topic.name, command.partition, now_ms + machine.bounds.stage_ttl_ms
         )
         batches.apply(machine, opened)
         found = batches.stages[command.stage]
@@ -199,15 +216,39 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     encoded = command.records.encode(log.next_seq, max(now_ms, log.last_ts))
     log.append(encoded, STAGE_CONFIG)
     facts.append(StoredFact(log.log_id, True, Appended(encoded).buffers()))
+    return _staged(found, facts)
+
+
+def _staged(found: OpenStage, facts: list[StoredFact]) -> Outcome:
+    """What a stage holds, answered when all of it is safe."""
+    log = found.log
     reply = StageState(
-        stage=command.stage,
-        topic=command.topic,
-        partition=command.partition,
+        stage=found.stage,
+        topic=found.topic,
+        partition=found.partition,
         count=log.count,
         bytes=log.bytes,
         expires_ts=found.expires_ms,
     )
     return Outcome(reply, facts, must_sync=True, log=log, seq=log.head_seq, durability=Durability.FSYNC)
+
+
+def _repeated(command: Stage, found: OpenStage | None) -> Outcome | None:
+    """The answer to records that are in their stage already; None when they are the next ones."""
+    count = 0 if found is None else found.log.count
+    if command.at == count:
+        return None
+    if found is not None and command.at is not None and command.at + command.records.count == count:
+        return _staged(found, [])
+    if found is None:
+        raise StageNotFound(
+            f'there is no stage "{command.stage}": it expired, was aborted, or never was', stage=command.stage
+        )
+    raise StageConflict(
+        f'stage "{command.stage}" holds {count} records, so the next ones are at {count}, not at {command.at}',
+        stage=command.stage,
+        count=count,
+    )
 
 
 def abort(machine: Machine, stages: tuple[str, ...]) -> Outcome:
@@ -334,7 +375,10 @@ def _target(machine: Machine, found: OpenStage) -> Log | None:
 
 def records_of(block: Block, start: int) -> Records:
     """The records of a block from a position on, as they came in."""
-    records = Records([block.data(index) for index in range(start, block.count)])
+    text = bytes(block.text)
+    ends = block.ends[start:].astype(np.int64) - 1
+    starts = (ends - block.data_lens[start:]).tolist()
+    records = Records([text[begin:end] for begin, end in zip(starts, ends.tolist(), strict=True)])
     records.payload_bytes = int(block.sizes[start:].sum(dtype=np.uint64))
     if block.meta_lens is not None:
         records.meta_lens = array("I", block.meta_lens[start:].tolist())

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from topics.core.dedupe import DedupeKey
+from topics.core.groupcommands import AnyGroupCommand
 from topics.core.match import Match
 from topics.core.records import Records
+from topics.core.source import Operation, Source
+from topics.routermodel import RouterConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,17 @@ class Configure:
 class Drop:
     topic: str
     if_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSources:
+    """Change what tables a topic gets records from: first some are dropped, then some are added."""
+
+    topic: str
+    added: tuple[Source, ...] = ()
+    dropped: str | None = None
+    """A table; of it, those of `operations`, or all of them."""
+    operations: tuple[Operation, ...] = ()
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -61,6 +75,8 @@ class Stage:
     topic: str
     records: Records
     partition: int = 0
+    at: int | None = None
+    """How many records the stage holds before these, so that a repeated request adds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,5 +193,44 @@ class Redrive:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ReportArchive:
+    """An archive has all records of a partition up to `upto_seq`."""
+
+    topic: str
+    archive: str
+    upto_seq: int
+    location: str = ""
+    partition: int = 0
+    epoch: int | None = None
+    """That of the topic that was archived; None takes whichever is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropArchive:
+    """Nobody goes on with an archive of a topic."""
+
+    topic: str
+    archive: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutRouter:
+    """Create a router, or change it; topics that it names and that are missing are made."""
+
+    router: str
+    config: RouterConfig
+
+
+@dataclass(frozen=True, slots=True)
+class DropRouter:
+    """Forward nothing any more; what was forwarded stays."""
+
+    router: str
+
+
+RouterCommand = PutRouter | DropRouter
+ArchiveCommand = ReportArchive | DropArchive
 QueueCommand = Claim | Ack | Acks | Nack | Extend | Release | Complete | Redrive
-Command = Configure | Drop | Append | Delete | Stage | Publish | Abort | QueueCommand
+TakingCommand = QueueCommand | ArchiveCommand | AnyGroupCommand
+Command = Configure | ChangeSources | Drop | Append | Delete | Stage | Publish | Abort | TakingCommand | RouterCommand

@@ -42,7 +42,7 @@ def complete(machine: Machine, command: Complete, now_ms: int) -> Outcome:
             skipped=skipped,
             gone=gone,
         )
-    places = {(result.topic, result.partition) for result in command.results}
+    places = {(machine.topics.name_of(result.topic), result.partition) for result in command.results}
     if len(places) < len(command.results):
         raise InvalidRequest("each partition of a topic may be named once in results", field="results")
     parts = [_part(machine, result, now_ms) for result in command.results]

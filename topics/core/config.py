@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from topics.core.names import check_topic, shorten
+from topics.core.names import check_group, check_topic, shorten
 from topics.errors import InvalidRequest, TopicExistsIncompatible
 from topics.limits import (
     CLAIM_JITTER_MS_MAX,
@@ -25,11 +25,12 @@ from topics.limits import (
     PARTITIONS_MAX,
     PRIORITY_MAX,
     PRIORITY_MIN,
+    PROTECT_GROUPS_MAX,
     U64_MAX,
 )
 from topics.model import Discard, Durability, TopicConfig, TopicType
 
-__all__ = ["DEFAULT", "TopicConfig", "as_wire", "build", "merge", "replace"]
+__all__ = ["DEFAULT", "FIELDS", "TopicConfig", "as_wire", "build", "merge", "replace"]
 
 Fields = Mapping[str, object]
 DEFAULT = TopicConfig()
@@ -59,7 +60,7 @@ def as_wire(config: TopicConfig) -> dict[str, Any]:
         if name == "durability":
             wire["durable"] = config.durable
         value = getattr(config, name)
-        wire[name] = value.value if isinstance(value, StrEnum) else value
+        wire[name] = value.value if isinstance(value, StrEnum) else list(value) if isinstance(value, tuple) else value
     return wire
 
 
@@ -68,6 +69,10 @@ def _change(topic: str, base: TopicConfig, fields: Fields) -> TopicConfig:
     durable = changes.pop("durable", None)
     if durable is not None and "durability" not in changes and durable != base.durable:
         changes["durability"] = Durability.FSYNC if durable else Durability.DISK
+    if changes.get("alias") == topic:
+        raise InvalidRequest(
+            f'alias must be another name than "{topic}" itself', field="alias", value=topic, expected="another name"
+        )
     if changes.get("dead_letter") == topic:
         raise InvalidRequest(
             f'dead_letter must be another topic than "{topic}" itself',
@@ -153,6 +158,26 @@ def _partitions(value: object, field: str) -> int:
     return _whole(value, field, 1, PARTITIONS_MAX, f"an integer from 1 to {PARTITIONS_MAX}")
 
 
+def _positive(value: object, field: str) -> int:
+    return _whole(value, field, 1, U64_MAX, "an integer from 1 to 2^64-1")
+
+
+def _groups(value: object, field: str) -> tuple[str, ...]:
+    """Names of consumer groups, in order and each once."""
+    expected = f"a list of at most {PROTECT_GROUPS_MAX} names of groups"
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise _refuse(field, value, expected)
+    if len(set(value)) > PROTECT_GROUPS_MAX:
+        raise _refuse(field, value, expected)
+    return tuple(sorted({check_group(name, field) for name in value}))
+
+
+def _visibility_ms(value: object, field: str) -> int:
+    """0 is the server's own."""
+    asked_ms = _u64(value, field)
+    return max(LEASE_MS_MIN, min(asked_ms, LEASE_MS_MAX)) if asked_ms else 0
+
+
 _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "type": _one_of(TopicType),
     "ttl_ms": _u64,
@@ -172,6 +197,14 @@ _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "dead_letter": _topic_or_none,
     "leases_durable": _bool,
     "partitions": _partitions,
+    "alias": _topic_or_none,
+    "protect_unarchived": _bool,
+    "protect_groups": _groups,
+    "protect_max_bytes": _positive,
+    "visibility_ms": _visibility_ms,
 }
+
+FIELDS = tuple(_CHECKS)
+"""Every field that a client may send."""
 
 assert _CHECKS.keys() - {"durable"} == set(TopicConfig.__struct_fields__)

@@ -6,7 +6,7 @@ record, whose places follow from the lengths in the columns; nothing is parsed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -30,6 +30,9 @@ class Shape:
 
 
 PLAIN = Shape()
+
+Render = Callable[[Sequence[Span], Shape], bytes]
+"""Makes the body of a page out of its spans; `cut` does it in JSON."""
 
 
 def cut(spans: Sequence[Span], shape: Shape = PLAIN) -> bytes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from topics.core import move
-from topics.core.copies import Meta, copies, fitting
+from topics.core import move, room
+from topics.core.copies import ChangeMeta, Meta, copies, fitting
+from topics.core.facts import MovePart
 from topics.core.log import Log
 from topics.core.outcome import BegunMove
 from topics.core.registry import Topic
@@ -35,19 +36,26 @@ def bury(machine: Machine, topic: Topic, log: Log, seqs: list[int], reason: str,
 
     Raises, and changes nothing, when it does not take them.
     """
-    name = topic.config.dead_letter
-    assert name is not None and log.queue is not None
+    assert log.queue is not None
     leases = log.queue.leases
 
     def stamp(seq: int, meta: Meta) -> Meta:
-        stamps = {
-            FROM: topic.name,
-            DELIVERIES: str(leases.deliveries(seq)),
-            SOURCE_SEQ: str(seq),
-            REASON: reason,
-        }
-        return meta | stamps
+        return meta | stamps(topic.name, seq, leases.deliveries(seq), reason)
 
+    part, seqs = letters(machine, topic, log, seqs, stamp, now_ms)
+    return move.decide(machine, log, seqs, [part], dead_letter=True)
+
+
+def stamps(topic: str, seq: int, deliveries: int, reason: str) -> Meta:
+    return {FROM: topic, DELIVERIES: str(deliveries), SOURCE_SEQ: str(seq), REASON: reason}
+
+
+def letters(
+    machine: Machine, topic: Topic, log: Log, seqs: list[int], stamp: ChangeMeta, now_ms: int
+) -> tuple[MovePart, list[int]]:
+    """Records for the dead-letter topic, and which ones: the first, as many as may move together."""
+    name = topic.config.dead_letter
+    assert name is not None
     target = machine.topics.get(name)
     if target is None and not topic.config.auto_create:
         raise TopicNotFound(
@@ -60,11 +68,10 @@ def bury(machine: Machine, topic: Topic, log: Log, seqs: list[int], reason: str,
     target_log = machine.log(target, partition) if target is not None else None
     if target is not None and target_log is not None:
         target_log.observe(target.config, now_ms)
-        machine.check_caps(name, target.config, target_log, records)
+        room.check_caps(name, target.config, target_log, records)
     else:
         machine.check_topic_count()
-    part = move.part(name, partition, target_log, records, 0, now_ms)
-    return move.decide(machine, log, seqs, [part], dead_letter=True)
+    return move.part(name, partition, target_log, records, 0, now_ms), seqs
 
 
 def unstamped(meta: Meta) -> Meta:

@@ -27,7 +27,10 @@ from topics.core.block import HEADER as BLOCK_HEADER
 from topics.core.block import Buffer
 from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
 from topics.core.encoded import EncodedRecords
+from topics.core.groupfacts import AnyGroupFact, SeqRange
 from topics.core.match import Match
+from topics.core.routerfacts import RouteFact, RouterFact
+from topics.core.source import Sources
 from topics.model import Reason, TopicConfig
 
 _PRELUDE = struct.Struct("<QII")
@@ -265,12 +268,30 @@ class MoveDecided(msgspec.Struct, frozen=True, tag="move_decided"):
     seqs: list[int]
     parts: list[MovePart]
     dead_letter: bool = False
+    group: str = ""
+    """Nothing leaves: `ranges` are done for this consumer group when the others have come."""
+    ranges: list[SeqRange] = []
 
 
 class MoveFinished(msgspec.Struct, frozen=True, tag="move_finished"):
     """The others are in their logs; what was to leave is gone."""
 
     number: int
+
+
+class Archived(msgspec.Struct, frozen=True, tag="archived"):
+    """An archive has all records up to `upto_seq`."""
+
+    archive: str
+    upto_seq: int
+    location: str
+    at_ms: int
+
+
+class ArchiveDropped(msgspec.Struct, frozen=True, tag="archive_dropped"):
+    """Nobody goes on with this archive."""
+
+    archive: str
 
 
 class TopicCreated(msgspec.Struct, frozen=True, tag="topic_created"):
@@ -284,6 +305,13 @@ class TopicCreated(msgspec.Struct, frozen=True, tag="topic_created"):
 class TopicConfigured(msgspec.Struct, frozen=True, tag="topic_configured"):
     topic: str
     config: TopicConfig
+
+
+class SourcesChanged(msgspec.Struct, frozen=True, tag="sources_changed"):
+    """The tables whose changes become records of a topic: these, and no others."""
+
+    topic: str
+    sources: Sources
 
 
 class TopicDropped(msgspec.Struct, frozen=True, tag="topic_dropped"):
@@ -322,20 +350,23 @@ class BatchFinished(msgspec.Struct, frozen=True, tag="batch_finished"):
 
 
 LeaseFact = Claimed | Released | Extended | Acked
-LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved | LeaseFact | MoveDecided | MoveFinished
-MetaFact = TopicCreated | TopicConfigured | TopicDropped | StageOpened | StageDropped | BatchDecided | BatchFinished
+ArchiveFact = Archived | ArchiveDropped
+MoveFact = MoveDecided | MoveFinished
+LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved | LeaseFact | MoveFact | ArchiveFact | AnyGroupFact
+TopicFact = TopicCreated | TopicConfigured | SourcesChanged | TopicDropped
+MetaFact = TopicFact | StageOpened | StageDropped | BatchDecided | BatchFinished | RouterFact
 
 _encoder = msgspec.msgpack.Encoder()
 _extra_decoder = msgspec.msgpack.Decoder(_Extra)
-_log_decoder: msgspec.msgpack.Decoder[LogFact] = msgspec.msgpack.Decoder(LogFact)
+_log_decoder: msgspec.msgpack.Decoder[LogFact | RouteFact] = msgspec.msgpack.Decoder(LogFact | RouteFact)
 _meta_decoder: msgspec.msgpack.Decoder[MetaFact] = msgspec.msgpack.Decoder(MetaFact)
 
 
-def encode(fact: LogFact | MetaFact) -> bytes:
+def encode(fact: LogFact | RouteFact | MetaFact) -> bytes:
     return _encoder.encode(fact)
 
 
-def parse_log_fact(body: Buffer) -> LogFact:
+def parse_log_fact(body: Buffer) -> LogFact | RouteFact:
     return _log_decoder.decode(body)
 
 

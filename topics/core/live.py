@@ -58,6 +58,16 @@ def count_from(log: Log, start: int) -> int:
     return count
 
 
+def next_live(log: Log, start: int) -> int:
+    """The first live seq from `start` on; the log's `next_seq` when there is none."""
+    start = max(start, log.low)
+    for run in log.parts_from(start):
+        found = run.first_live(max(start, run.first_seq)) if run.live_count else None
+        if found is not None:
+            return found
+    return log.next_seq
+
+
 def last_live(log: Log, start: int, end: int) -> int | None:
     """The highest live seq with start <= seq < end."""
     for run in log.parts_back_from(end - 1):

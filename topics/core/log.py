@@ -22,31 +22,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final
 
-from topics.core import live
+from topics.core import happened, live, retention
 from topics.core.block import Buffer
 from topics.core.dedupe import Dedupe
 from topics.core.encoded import EncodedRecords
-from topics.core.facts import (
-    Acked,
-    Appended,
-    Claimed,
-    Deleted,
-    Extended,
-    Floors,
-    FloorsMoved,
-    HeadMoved,
-    LogFact,
-    MoveDecided,
-    MoveFinished,
-    Released,
-    SeqsSkipped,
-)
+from topics.core.facts import Appended, Deleted, Floors, LogFact
+from topics.core.group import Groups
 from topics.core.hole import Hole, add_last
+from topics.core.inflow import Inflow
+from topics.core.protect import Holds
 from topics.core.queue import Queue
 from topics.core.run import U64, MemoryRun, Run
 from topics.core.tail import Tail
+from topics.core.totals import Totals
 from topics.core.transit import Transit
 from topics.errors import Damaged
 from topics.limits import TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
@@ -56,14 +46,6 @@ SEQ_BASE = 1
 NO_CAPS = TopicConfig()
 # Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
 _EPHEMERAL: Final = Durability.EPHEMERAL
-
-
-@dataclass(slots=True)
-class Totals:
-    """What all logs together hold, kept as they change."""
-
-    count: int = 0
-    bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -88,16 +70,24 @@ class Log:
     last_write_ts: int | None = None
     logged_seq: int = 0
     """Records up to here are in stored facts; what an ephemeral topic got since is in memory only."""
+    volatile_seq: int = 0
+    """Records up to here came while the topic was ephemeral, which it is not any more."""
     granted_ceiling: int = 0
     """The highest seq that any fact allowed to be acked before the next sync."""
     _dedupe: Dedupe | None = None
     queue: Queue | None = None
     """Who has which of the records; None unless they are jobs."""
     _transit: Transit | None = None
+    _holds: Holds | None = None
+    _groups: Groups | None = None
     published: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Stages whose records are in this log while their batch is not finished: stage log -> first seq, count."""
+    inflow: Inflow | None = None
+    """What routers brought here; None when none ever did."""
     released: list[Run] = field(default_factory=list)
     """Runs that hold nothing any more, for the owner of their files to take."""
+    kept: list[Run] | None = None
+    """During a replay: what it dropped, of which other logs may have copies that are not made yet."""
     visible_seq: int = 0
     """Readers see records up to here: their durability class is satisfied."""
     ready_seq: int = 0
@@ -135,6 +125,28 @@ class Log:
     @property
     def has_moves(self) -> bool:
         return self._transit is not None
+
+    @property
+    def holds(self) -> Holds:
+        """What retention has to leave for whom; made when the first holder comes."""
+        if self._holds is None:
+            self._holds = Holds()
+        return self._holds
+
+    @property
+    def has_holders(self) -> bool:
+        return self._holds is not None
+
+    @property
+    def groups(self) -> Groups:
+        """The consumer groups that read this; made when the first one comes."""
+        if self._groups is None:
+            self._groups = Groups()
+        return self._groups
+
+    @property
+    def has_groups(self) -> bool:
+        return self._groups is not None
 
     def parts(self) -> list[Run]:
         """All runs in order, the tail last."""
@@ -185,14 +197,7 @@ class Log:
         if cutoff < 0 or cutoff < self._oldest_ts():
             return
         try:
-            first_fresh = self.low
-            for run in self.parts_from(self.low):
-                first_fresh = max(self.low, run.seq_after_ts(cutoff))
-                if run.last_ts > cutoff:
-                    break
-            if first_fresh > self.low:
-                self._lose_below(first_fresh, Reason.TTL)
-                self.floors_unstored = True
+            retention.expire(self, config, cutoff)
         except Damaged:
             # Nothing has moved yet. Whoever reads there is told of the damage.
             return
@@ -202,14 +207,13 @@ class Log:
             return self.runs[0].first_ts
         return self.tail.first_ts if self.tail is not None else self.last_ts + 1
 
-    def _lose_below(self, floor: int, reason: Reason) -> None:
-        """Everything below `floor` is lost; what is already deleted is not counted as loss."""
-        last_live = live.last_live(self, self.low, floor)
-        count, size = live.live_between(self, self.low, floor)
+    def lose(self, floor: int, last_live: int | None, count: int, size: int, reason: Reason) -> None:
+        """Everything below `floor` is lost: so much that was live. What is already deleted is not counted as loss."""
         if last_live is not None:
             self.lost[reason] = max(self.lost.get(reason, 0), last_live)
             self.evict_floor = max(self.evict_floor, last_live + 1)
         self._raise_low(floor, count, size)
+        self.floors_unstored = True
 
     def _raise_low(self, low: int, count: int, size: int) -> None:
         if low <= self.low:
@@ -240,12 +244,15 @@ class Log:
             self._release(self.runs[:keep])
             del self.runs[:keep]
         if self.tail is not None and self.tail.last_seq < self.low:
+            self._release([self.tail])
             self.tail = None
         self.holes = [hole for hole in self.holes if hole.gap_to >= self.evict_floor]
 
     def _release(self, runs: list[Run]) -> None:
         # Memory goes at once; only what is in a file has an owner that wants to know.
-        self.released += [run for run in runs if not isinstance(run, MemoryRun)]
+        self.released += [run for run in runs if not isinstance(run, MemoryRun | Tail)]
+        if self.kept is not None:
+            self.kept += runs
 
     # ---- what is there
 
@@ -271,14 +278,15 @@ class Log:
         """Take a batch in, evict what the caps ask for; the floors if they moved and are stored. Input is checked."""
         self._store(records)
         self.next_seq = records.first_seq + records.count
-        return self._grown(records.count, records.payload_bytes, records.ts, config)
+        return self.grown(records.count, records.payload_bytes, records.ts, config)
 
     def append_plain(self, ts: int, text: Buffer, data_len: int, config: TopicConfig) -> Floors | None:
         """`append` of one record without tag, node and meta, whose text gives it `next_seq`."""
         self._store_plain(ts, text, data_len)
-        return self._grown(1, data_len, ts, config)
+        return self.grown(1, data_len, ts, config)
 
-    def _grown(self, count: int, size: int, ts: int, config: TopicConfig) -> Floors | None:
+    def grown(self, count: int, size: int, ts: int, config: TopicConfig) -> Floors | None:
+        """So much was put behind the last record; the caps act, and the answer is that of `append`."""
         self._add(count, size)
         if ts > self.last_ts:
             self.last_ts = ts
@@ -296,15 +304,10 @@ class Log:
         if over_count <= 0 and over_bytes <= 0:
             return False
         try:
-            seq, count, size = live.pass_live(self, max(over_count, 0), max(over_bytes, 0))
+            return retention.evict(self, config, over_count, over_bytes)
         except Damaged:
             # The cap is exceeded until the damage is repaired; readers of those records are told of it.
             return False
-        self.lost[Reason.CAP] = max(self.lost.get(Reason.CAP, 0), seq - 1)
-        self.evict_floor = max(self.evict_floor, seq)
-        self._raise_low(seq, count, size)
-        self.floors_unstored = True
-        return True
 
     def apply_appended(self, fact: Appended) -> None:
         """Replay: the same change, with the outcome of the eviction taken from the fact."""
@@ -365,33 +368,13 @@ class Log:
         if self.tail is not None:
             if self.tail.live_count:
                 self.runs.append(self.tail.freeze())
+            else:
+                self._release([self.tail])
             self.tail = None
 
     def apply(self, fact: LogFact) -> None:
-        """Replay of every fact that is not an append."""
-        match fact:
-            case Deleted():
-                self.apply_deleted(fact)
-            case FloorsMoved():
-                self.apply_floors(fact.floors())
-            case SeqsSkipped():
-                self.add_hole(fact.gap_from, fact.gap_to, fact.reason)
-            case HeadMoved():
-                if fact.next_seq > self.next_seq:
-                    self.add_hole(self.next_seq, fact.next_seq - 1, Reason.RESTART)
-            case Claimed() | Released() | Extended():
-                if self.queue is not None:
-                    self.queue.apply(fact)
-            case Acked():
-                self.delete_seqs(fact.seqs)
-            case MoveDecided():
-                self.transit.decided(fact)
-                if self.queue is not None:
-                    self.queue.leases.leave(fact.seqs)
-            case MoveFinished():
-                self._finish_move(fact.number)
-            case _:
-                assert_never(fact)
+        """The change that a fact stands for; not of an append, which has its own."""
+        happened.apply(self, fact)
 
     # ---- floors, holes, deletes
 
@@ -427,6 +410,8 @@ class Log:
         self._add(count - self.count, size - self.bytes)
         if self.queue is not None:
             self.queue.settle(self)
+        if self._groups is not None:
+            self._groups.settle(self)
 
     def add_hole(self, gap_from: int, gap_to: int, reason: Reason) -> None:
         """Seqs from here to there will never be delivered; the next record comes behind them."""
@@ -479,11 +464,3 @@ class Log:
         for run in dead:
             del self.runs[self.run_index(run.first_seq)]
         self._release(dead)
-
-    def _finish_move(self, number: int) -> None:
-        move = self.transit.finished(number)
-        if move is None:
-            return
-        self.delete_seqs(move.seqs)
-        if move.dead_letter and self.queue is not None:
-            self.queue.dead_lettered += len(move.seqs)

@@ -14,29 +14,22 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from topics import model
-from topics.core import batch, settle
+from topics.core import batch, ceiling, room, routing, sources, verbs
 from topics.core import config as configs
 from topics.core.block import Buffer
-from topics.core.claim import claim
 from topics.core.commands import (
     Abort,
-    Ack,
-    Acks,
     Append,
-    Claim,
+    ChangeSources,
     Command,
-    Complete,
     Configure,
     Delete,
     Drop,
-    Extend,
-    Nack,
+    DropRouter,
     Publish,
-    Redrive,
-    Release,
+    PutRouter,
     Stage,
 )
-from topics.core.complete import complete
 from topics.core.encoded import EncodedRecords
 from topics.core.facts import (
     Appended,
@@ -46,6 +39,7 @@ from topics.core.facts import (
     FloorsMoved,
     HeadMoved,
     MetaFact,
+    SourcesChanged,
     StageDropped,
     StageOpened,
     TopicConfigured,
@@ -57,30 +51,33 @@ from topics.core.facts import (
     parse_plain,
     plain_buffers,
 )
-from topics.core.log import Log, Totals
+from topics.core.log import Log
 from topics.core.names import check_topic
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.queue import Queue
 from topics.core.records import Records
-from topics.core.redrive import redrive
 from topics.core.registry import META_LOG_ID, Registry, Topic
+from topics.core.router import Routers
+from topics.core.routerfacts import RouteFact, RouterGone, RouterPut
+from topics.core.totals import Totals
 from topics.errors import (
     InvalidRequest,
     NotAQueue,
-    RecordTooLarge,
     Throttled,
-    TopicFull,
     TopicNotEmpty,
     TopicNotFound,
 )
-from topics.limits import CEILING_RESERVE_MAX, CEILING_RESERVE_MIN, CLAIM_MAX_DEFAULT, U64_MAX
-from topics.model import Configured, Discard, Dropped, Durability, TopicConfig, TopicType, Written
+from topics.limits import (
+    CLAIM_MAX_DEFAULT,
+    GROUP_VISIBILITY_MS_DEFAULT,
+    U64_MAX,
+)
+from topics.model import Configured, Dropped, Durability, TopicConfig, TopicType, Written
 
 # Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
 _EPHEMERAL: Final = Durability.EPHEMERAL
 _DISK: Final = Durability.DISK
 _FSYNC: Final = Durability.FSYNC
-_REJECT: Final = Discard.REJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +85,19 @@ class Bounds:
     """The configurable limits that commands are checked against; 0 is off."""
 
     topics_max: int = 100_000
+    routers_max: int = 10_000
     total_bytes_max: int = 0
     stage_ttl_ms: int = 3_600_000
     staged_bytes_max: int = 256 * 1024 * 1024
     claim_max: int = CLAIM_MAX_DEFAULT
+    group_visibility_ms: int = GROUP_VISIBILITY_MS_DEFAULT
 
 
 class Machine:
     def __init__(self, bounds: Bounds | None = None) -> None:
         self.bounds = bounds or Bounds()
         self.topics = Registry()
+        self.routers = Routers()
         self.totals = Totals()
         self.logs: dict[int, Log] = {}
         self.batches = batch.Batches()
@@ -118,6 +118,8 @@ class Machine:
                 return self.append(command, now_ms)
             case Configure():
                 return self._configure(command, now_ms)
+            case ChangeSources():
+                return sources.change(self, command)
             case Drop():
                 return self._drop(command, now_ms)
             case Delete():
@@ -128,29 +130,17 @@ class Machine:
                 return batch.decide(self, command, now_ms)
             case Abort():
                 return self._abort(command)
-            case Claim():
-                return claim(self, command, now_ms)
-            case Ack():
-                return settle.ack(self, command, now_ms)
-            case Acks():
-                return settle.ack_together(self, command, now_ms)
-            case Nack():
-                return settle.nack(self, command, now_ms)
-            case Extend():
-                return settle.extend(self, command, now_ms)
-            case Release():
-                return settle.release(self, command, now_ms)
-            case Complete():
-                return complete(self, command, now_ms)
-            case Redrive():
-                return redrive(self, command, now_ms)
+            case PutRouter():
+                return routing.put(self, command, now_ms)
+            case DropRouter():
+                return routing.drop(self, command)
             case _:
-                assert_never(command)
+                return verbs.decide(self, command, now_ms)
 
     def topic(self, name: str) -> Topic:
         found = self.topics.get(name)
         if found is None:
-            raise TopicNotFound(f'topic "{name}" does not exist', topic=name)
+            raise TopicNotFound(f'topic "{check_topic(name)}" does not exist', topic=name)
         return found
 
     def log(self, topic: Topic, partition: int = 0) -> Log:
@@ -237,8 +227,8 @@ class Machine:
         """Put records into a log; the fact that says so, or none when they are kept in memory only."""
         encoded = command.records.encode(log.next_seq, ts)
         floors = log.append(encoded, config)
-        ceiling = self._ceiling(log, encoded.last_seq) if config.durability is _DISK else 0
-        fact = Appended(encoded, ceiling, floors, command.dedupe_key, not_before_ms=not_before_ms)
+        ceiling_seq = ceiling.grant(log, encoded.last_seq) if config.durability is _DISK else 0
+        fact = Appended(encoded, ceiling_seq, floors, command.dedupe_key, not_before_ms=not_before_ms)
         log.remember(fact)
         return [] if config.durability is _EPHEMERAL else [StoredFact(log.log_id, True, fact.buffers())]
 
@@ -249,22 +239,11 @@ class Machine:
         floors = log.append_plain(ts, text, data_len, config)
         if config.durability is _EPHEMERAL:
             return []
-        ceiling = self._ceiling(log, seq) if config.durability is _DISK else 0
+        ceiling_seq = ceiling.grant(log, seq) if config.durability is _DISK else 0
         if floors is None:
-            return [StoredFact(log.log_id, True, plain_buffers(ceiling, seq, ts, text, data_len))]
-        fact = Appended(EncodedRecords.plain(seq, ts, text, data_len), ceiling, floors)
+            return [StoredFact(log.log_id, True, plain_buffers(ceiling_seq, seq, ts, text, data_len))]
+        fact = Appended(EncodedRecords.plain(seq, ts, text, data_len), ceiling_seq, floors)
         return [StoredFact(log.log_id, True, fact.buffers())]
-
-    def _ceiling(self, log: Log, last_seq: int) -> int:
-        """Far enough ahead that writes between two syncs rarely reach it."""
-        reserve = 2 * (last_seq - log.synced_seq)
-        if reserve < CEILING_RESERVE_MIN:
-            reserve = CEILING_RESERVE_MIN
-        elif reserve > CEILING_RESERVE_MAX:
-            reserve = CEILING_RESERVE_MAX
-        if log.granted_ceiling - last_seq < reserve // 2:
-            log.granted_ceiling = last_seq + reserve
-        return log.granted_ceiling
 
     def not_before_ms(self, command: Append, now_ms: int) -> int:
         """The time before which nobody is to get these jobs; 0 when it is not in the future."""
@@ -284,37 +263,9 @@ class Machine:
                 type=config.type.value,
             )
 
-    def check_room(self, name: str, config: TopicConfig, log: Log | None, records: Records) -> None:
-        size = records.payload_bytes
-        if self.bounds.total_bytes_max and self.totals.bytes + size > self.bounds.total_bytes_max:
-            raise Throttled(
-                f"all topics together may hold {self.bounds.total_bytes_max} bytes; delete records, or raise "
-                "TOPICS_MAX_TOTAL_BYTES",
-                limit="max_total_bytes",
-                max=self.bounds.total_bytes_max,
-            )
-        self.check_caps(name, config, log, records)
-
-    def check_caps(self, name: str, config: TopicConfig, log: Log | None, records: Records) -> None:
-        """A topic that refuses when full has room for these."""
-        if config.discard is not _REJECT:
-            return
-        size = records.payload_bytes
-        caps = {"cap_records": config.cap_records, "cap_bytes": config.cap_bytes}
-        if 0 < config.cap_records < records.count or 0 < config.cap_bytes < size:
-            raise RecordTooLarge(
-                f'a write of {records.count} records and {size} bytes is larger than all that topic "{name}" may hold',
-                **caps,
-            )
-        count = records.count + (log.count if log else 0)
-        size += log.bytes if log else 0
-        if 0 < config.cap_records < count or 0 < config.cap_bytes < size:
-            raise TopicFull(
-                f'topic "{name}" is full; delete records, or raise its cap',
-                **caps,
-                head_seq=log.head_seq if log else 0,
-                earliest_seq=log.earliest_seq() if log else 1,
-            )
+    def check_room(self, name: str, config: TopicConfig, log: Log | None, load: room.Load) -> None:
+        room.check_total(self.bounds.total_bytes_max, self.totals.bytes, load)
+        room.check_caps(name, config, log, load)
 
     # ---- topics
 
@@ -327,6 +278,7 @@ class Machine:
             )
 
     def create(self, name: str, config: TopicConfig, now_ms: int) -> tuple[Topic, StoredFact]:
+        self.topics.check_alias(name, config)
         fact = TopicCreated(name, self.next_epoch, self.next_log_id, config, now_ms)
         return self._apply_created(fact), meta_fact(fact)
 
@@ -362,6 +314,7 @@ class Machine:
 
     def _change_config(self, topic: Topic, config: TopicConfig, now_ms: int) -> list[StoredFact]:
         """Put a config in force; what the old TTL took stays gone, and the new caps act at once."""
+        self.topics.check_alias(topic.name, config)
         before = topic.config
         self.topics.configure(topic, config)
         self.changed.add(topic.name)
@@ -374,6 +327,7 @@ class Machine:
             if before.durability is config.durability is Durability.EPHEMERAL:
                 continue
             if before.durability is Durability.EPHEMERAL and log.next_seq > 1:
+                log.volatile_seq = log.head_seq
                 facts.append(log_fact(log, HeadMoved(log.next_seq)))
             if log.floors_unstored:
                 facts.append(log_fact(log, FloorsMoved.of(log.take_floors())))
@@ -390,12 +344,16 @@ class Machine:
             count = sum(log.count for log in logs)
             if count:
                 raise TopicNotEmpty(f'topic "{topic.name}" holds {count} records', topic=topic.name, count=count)
+        routers = tuple(self.routers.touching(topic.name))
         self._apply_dropped(topic.name)
-        return Outcome(Dropped(topic=topic.name, deleted=True), [meta_fact(TopicDropped(topic.name))], must_sync=True)
+        reply = Dropped(topic=topic.name, deleted=True, routers=routers)
+        return Outcome(reply, [meta_fact(TopicDropped(topic.name))], must_sync=True)
 
     def _apply_dropped(self, name: str) -> None:
         topic = self.topics.remove(name)
         self.changed.add(name)
+        for router in self.routers.touching(name):
+            self.routers.remove(router)
         for log_id in topic.log_ids():
             self.forget(log_id)
 
@@ -458,20 +416,26 @@ class Machine:
                 assert topic is not None
                 self.topics.configure(topic, fact.config)
                 self.changed.add(fact.topic)
+            case SourcesChanged():
+                sources.apply(self, fact)
             case TopicDropped():
                 self._apply_dropped(fact.topic)
             case StageOpened() | StageDropped() | BatchDecided() | BatchFinished():
                 self.batches.apply(self, fact)
+            case RouterPut() | RouterGone():
+                routing.apply(self, fact)
             case _:
                 assert_never(fact)
 
     def replay_log(self, log: Log, appended: bool, body: memoryview) -> None:
         if not appended:
-            log.apply(parse_log_fact(body))
+            fact = parse_log_fact(body)
+            assert not isinstance(fact, RouteFact), "what only another log makes whole is replayed by `core/derive.py`"
+            log.apply(fact)
         elif (plain := parse_plain(body)) is not None and plain[1] == log.next_seq:
             # Nearly all there is to replay after one-record writes.
-            ceiling, _, ts, text, data_len = plain
-            log.apply_plain(ceiling, ts, text, data_len)
+            ceiling_seq, _, ts, text, data_len = plain
+            log.apply_plain(ceiling_seq, ts, text, data_len)
         else:
             log.apply_appended(Appended.parse(body))
 

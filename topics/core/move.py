@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from topics.core import block as blocks
 from topics.core.batch import records_of
 from topics.core.facts import Appended, MoveDecided, MoveFinished, MoveId, MovePart, encode
+from topics.core.groupfacts import SeqRange
 from topics.core.log import Log
 from topics.core.outcome import BegunMove, Outcome, StoredFact
 from topics.core.records import Records
@@ -58,10 +59,19 @@ def part(
 
 
 def decide(
-    machine: Machine, source: Log, seqs: list[int], parts: list[MovePart], dead_letter: bool = False
+    machine: Machine,
+    source: Log,
+    seqs: list[int],
+    parts: list[MovePart],
+    dead_letter: bool = False,
+    group: str = "",
+    ranges: Sequence[SeqRange] = (),
 ) -> BegunMove:
-    """The first step. The caller has checked that the targets take what they are to get."""
-    fact = MoveDecided(source.transit.next_number, seqs, parts, dead_letter)
+    """The first step. The caller has checked that the targets take what they are to get.
+
+    With `group`, nothing leaves the source: the ranges are copied, and done for that group when they have come.
+    """
+    fact = MoveDecided(source.transit.next_number, seqs, parts, dead_letter, group, list(ranges))
     source.apply(fact)
     stored = machine.topic(source.topic).config.durability is not Durability.EPHEMERAL
     return BegunMove(source, fact, [StoredFact(source.log_id, False, [encode(fact)])] if stored else [])

@@ -31,6 +31,18 @@ def check_router(name: str, field: str = "router") -> str:
     return _check(_router, ROUTER_RULE, "a router name", name, field)
 
 
+@lru_cache(maxsize=256)
+def check_archive(name: str, field: str = "archive") -> str:
+    """`name`, when it may name an archive."""
+    return _check(_topic, TOPIC_RULE, "the name of an archive", name, field)
+
+
+@lru_cache(maxsize=4096)
+def check_group(name: str, field: str = "group") -> str:
+    """`name`, when it may name a consumer group."""
+    return _check(_topic, TOPIC_RULE, "the name of a group", name, field)
+
+
 def check_node(node: str, field: str = "node") -> str:
     """`node`, when it may name a worker."""
     if isinstance(node, str) and 1 <= len(node.encode("utf-8", "replace")) <= NODE_BYTES_MAX:

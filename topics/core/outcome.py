@@ -41,5 +41,10 @@ class Outcome(msgspec.Struct):
     """The log that was written to; readers see it up to `seq` once the reply may go out."""
     seq: int = 0
     durability: Durability = Durability.DISK
+    source: Log | None = None
+    """Of copies: the log that has their payload, up to `source_seq`. They are as safe as it is."""
+    source_seq: int = 0
+    first_seq: int = 0
+    """The first of their seqs, or of the gap before them."""
     moves: Sequence[BegunMove] = ()
     """What goes on after this, over several turns."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from topics.core import live, move
+from topics.core import live, move, room
 from topics.core.block import Block
 from topics.core.commands import Redrive
 from topics.core.copies import block_of, copies, meta_of
@@ -36,6 +36,7 @@ def redrive(machine: Machine, command: Redrive, now_ms: int) -> Outcome:
     if log.queue is not None:
         log.queue.leases.expire(now_ms)
     last = log.visible_seq if command.before_seq is None else min(log.visible_seq, command.before_seq - 1)
+    source = None if command.source is None else machine.topics.name_of(command.source)
     by_destination: dict[str, list[int]] = {}
     scanned = moved = moved_bytes = skipped = 0
     reached = command.from_seq
@@ -48,13 +49,14 @@ def redrive(machine: Machine, command: Redrive, now_ms: int) -> Outcome:
             break
         scanned += 1
         reached = seq
-        destination = _destination(block, seq, command)
+        destination = _destination(block, seq, command, source)
         if destination is None:
             continue
-        if destination == topic.name or _is_busy(log, seq) or machine.topics.get(destination) is None:
+        found = machine.topics.get(destination)
+        if found is None or found is topic or _is_busy(log, seq):
             skipped += 1
             continue
-        by_destination.setdefault(destination, []).append(seq)
+        by_destination.setdefault(found.name, []).append(seq)
         moved += 1
         moved_bytes += size_bytes
     done = not full and scanned < REDRIVE_SCANNED_MAX
@@ -85,18 +87,17 @@ def _check(machine: Machine, command: Redrive) -> None:
         expected = f"a whole number from 1 to {REDRIVE_SCANNED_MAX}"
         raise InvalidRequest(f"limit must be {expected}, not {command.limit}", field="limit", expected=expected)
     if command.destination is not None:
-        machine.topic(command.destination)
-        if command.destination == command.topic:
+        if machine.topic(command.destination).name == machine.topics.name_of(command.topic):
             raise InvalidRequest("dead letters cannot be moved to where they are", field="destination")
 
 
-def _destination(block: Block, seq: int, command: Redrive) -> str | None:
-    """Where a record is to go; None when it is no dead letter, or not asked for."""
+def _destination(block: Block, seq: int, command: Redrive, wanted: str | None) -> str | None:
+    """Where a record is to go; None when it is no dead letter, or not asked for. It has to be from `wanted`, if any."""
     if command.match is not None and not command.match.matches(block.tag(seq - block.first_seq)):
         return None
     meta = meta_of(block, seq)
     source = meta.get(FROM)
-    if source is None or (command.source is not None and source != command.source):
+    if source is None or (wanted is not None and source != wanted):
         return None
     if command.reason is not None and meta.get(REASON) != command.reason:
         return None
@@ -122,7 +123,7 @@ def _parts(
         records: Records = copies(log, seqs, lambda _, meta: unstamped(meta))
         try:
             target.observe(target_topic.config, now_ms)
-            machine.check_caps(name, target_topic.config, target, records)
+            room.check_caps(name, target_topic.config, target, records)
         except TopicsError:
             continue
         parts.append(move.part(name, target.partition, target, records, 0, now_ms))

@@ -1,4 +1,7 @@
-"""The topics that exist, by name and in order of their names."""
+"""The topics that exist, by name and alias, and in order of their names.
+
+An alias is another name for a topic. It stands wherever a name can, and is nobody else's name or alias.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from topics.core.source import Sources
+from topics.errors import NameTaken
 from topics.model import Durability, TopicConfig, TopicType
 
 META_LOG_ID = 0
@@ -23,6 +28,8 @@ class Topic:
     first_log_id: int
     created_ms: int
     last_read_ts: int | None = None
+    sources: Sources = ()
+    """The tables whose changes become records here."""
 
     def log_ids(self) -> range:
         return range(self.first_log_id, self.first_log_id + self.config.partitions)
@@ -32,6 +39,8 @@ class Registry:
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
         self._names: list[str] = []
+        self._aliases: dict[str, str] = {}
+        """By alias, the name of the topic."""
         self.by_type: Counter[TopicType] = Counter()
         self.by_class: Counter[Durability] = Counter()
 
@@ -42,24 +51,61 @@ class Registry:
         return iter(self._topics.values())
 
     def get(self, name: str) -> Topic | None:
+        """The topic with this name or alias."""
+        found = self._topics.get(name)
+        if found is None and name in self._aliases:
+            return self._topics.get(self._aliases[name])
+        return found
+
+    def named(self, name: str) -> Topic | None:
+        """The topic with this name, whatever has it as an alias."""
         return self._topics.get(name)
+
+    def name_of(self, name: str) -> str:
+        """The name of the topic with this name or alias; the same when there is none."""
+        found = self.get(name)
+        return name if found is None else found.name
+
+    def check_alias(self, name: str, config: TopicConfig) -> None:
+        """Refuse a config whose alias stands for another topic than the one of this name."""
+        alias = config.alias
+        other = None if alias is None else self.get(alias)
+        if other is not None and other.name != name:
+            raise NameTaken(
+                f'topic "{name}" cannot have the alias "{alias}": it stands for topic "{other.name}"',
+                alias=alias,
+                topic=other.name,
+            )
 
     def add(self, topic: Topic) -> None:
         assert topic.name not in self._topics
         self._topics[topic.name] = topic
         insort(self._names, topic.name)
+        self._name(topic)
         self._count(topic, 1)
 
     def remove(self, name: str) -> Topic:
         del self._names[bisect_left(self._names, name)]
         topic = self._topics.pop(name)
+        self._unname(topic)
         self._count(topic, -1)
         return topic
 
     def configure(self, topic: Topic, config: TopicConfig) -> None:
         self._count(topic, -1)
+        self._unname(topic)
         topic.config = config
+        self._name(topic)
         self._count(topic, 1)
+
+    def _name(self, topic: Topic) -> None:
+        # What a repair has put together may name one twice: the first has it.
+        if topic.config.alias is not None and self.get(topic.config.alias) is None:
+            self._aliases[topic.config.alias] = topic.name
+
+    def _unname(self, topic: Topic) -> None:
+        if topic.config.alias is not None and self._aliases.get(topic.config.alias) == topic.name:
+            del self._aliases[topic.config.alias]
 
     def _count(self, topic: Topic, change: int) -> None:
         self.by_type[topic.config.type] += change

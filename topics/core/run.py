@@ -68,7 +68,8 @@ class MemoryRun:
     """A run of one block that is held in memory."""
 
     def __init__(self, block: Block, marks: bytearray | None = None, payload_bytes: int | None = None) -> None:
-        self.block = block
+        self.columns = block
+        """The block, or one that lacks the text and has the rest."""
         self.marks = marks
         self.first_seq = block.first_seq
         self.last_seq = block.last_seq
@@ -80,35 +81,44 @@ class MemoryRun:
         else:
             self.live_count, self.live_bytes = self.live_from(self.first_seq)
 
+    @property
+    def block(self) -> Block:
+        return self.columns
+
+    @property
+    def text_bytes(self) -> int:
+        """How long the text is."""
+        return len(self.columns.text)
+
     def block_at(self, seq: int) -> tuple[Block, Marks | None]:
         return self.block, self.marks
 
     def seq_after_ts(self, ts: int) -> int:
-        return self.first_seq + self.block.first_index_after(ts)
+        return self.first_seq + self.columns.first_index_after(ts)
 
     def live_from(self, seq: int) -> tuple[int, int]:
-        return live_from(self.block, self.marks, max(0, seq - self.first_seq))
+        return live_from(self.columns, self.marks, max(0, seq - self.first_seq))
 
     def seq_at_live(self, skip_count: int, skip_bytes: int, seq: int) -> tuple[int, int, int]:
-        return seq_at_live(self.block, self.marks, skip_count, skip_bytes, seq)
+        return seq_at_live(self.columns, self.marks, skip_count, skip_bytes, seq)
 
     def first_live(self, seq: int) -> int | None:
         return first_live(self.marks, self.first_seq, self.last_seq, seq)
 
     def find(self, match: Match, below: int) -> U64:
         if self._tag_index is None:
-            self._tag_index = index_tags(self.block)
-        return select_live(self.block, self.marks, match.positions(self._tag_index), below)
+            self._tag_index = index_tags(self.columns)
+        return select_live(self.columns, self.marks, match.positions(self._tag_index), below)
 
     def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
         if self.marks is None:
-            self.marks = bytearray(self.block.count)
+            self.marks = bytearray(self.columns.count)
         if isinstance(seqs, list):
             first_seq = self.first_seq
-            fresh, size = mark_few(self.block, self.marks, [seq - first_seq for seq in seqs])
+            fresh, size = mark_few(self.columns, self.marks, [seq - first_seq for seq in seqs])
             count = len(fresh)
         else:
-            count, size = mark(self.block, self.marks, seqs)
+            count, size = mark(self.columns, self.marks, seqs)
         self.live_count -= count
         self.live_bytes -= size
         return count, size

@@ -13,19 +13,25 @@ from topics.core.commands import (
     Ack,
     Acks,
     Append,
+    ChangeSources,
     Claim,
     Command,
     Complete,
     Configure,
     Delete,
     Drop,
+    DropArchive,
+    DropRouter,
     Extend,
     Nack,
     Publish,
+    PutRouter,
     Redrive,
     Release,
+    ReportArchive,
     Stage,
 )
+from topics.core.groupcommands import AckGroup, Consume, DropGroup, ExtendGroup, NackGroup, PauseGroup, ResetGroup
 from topics.core.machine import Machine
 from topics.core.registry import META_LOG_ID
 from topics.engine.turn import Turn
@@ -36,7 +42,7 @@ FACT_BYTES = 1024
 
 def adds_bytes(command: Command) -> bool:
     """Whether a command waits while the checkpoint is behind."""
-    return isinstance(command, Append | Delete | Stage | Claim | Complete | Redrive)
+    return isinstance(command, Append | Delete | Stage | Claim | Complete | Redrive | Consume)
 
 
 def check(machine: Machine, turn: Turn, command: Command) -> None:
@@ -46,7 +52,7 @@ def check(machine: Machine, turn: Turn, command: Command) -> None:
             size_bytes = command.records.payload_bytes
         case Complete():
             size_bytes = FACT_BYTES + sum(result.records.payload_bytes for result in command.results)
-        case Ack() | Acks() | Nack() | Extend() | Release():
+        case Ack() | Acks() | Nack() | Extend() | Release() | AckGroup() | NackGroup() | ExtendGroup():
             for log_id in written_by(machine, command):
                 turn.check_running(turn.commit_log.shard_of(log_id))
             return
@@ -74,12 +80,20 @@ def written_by(machine: Machine, command: Command) -> list[int]:
         case Configure():
             topic = machine.topics.get(command.topic)
             return [META_LOG_ID, *(topic.log_ids() if topic is not None else ())]
-        case Drop() | Abort():
+        case Drop() | Abort() | ChangeSources() | PutRouter() | DropRouter():
             return [META_LOG_ID]
         case Complete():
             results = [log_id for result in command.results for log_id in written_by(machine, result)]
             return [*_existing(machine, command.topic, command.partition), *results]
-        case Claim() | Ack() | Acks() | Nack() | Extend() | Release() | Redrive():
+        case DropArchive():
+            topic = machine.topics.get(command.topic)
+            return [] if topic is None else list(topic.log_ids())
+        case PauseGroup() | DropGroup():
+            topic = machine.topics.get(command.topic)
+            return [] if topic is None else list(topic.log_ids())
+        case Consume() | AckGroup() | NackGroup() | ExtendGroup() | ResetGroup():
+            return _existing(machine, command.topic, command.partition)
+        case Claim() | Ack() | Acks() | Nack() | Extend() | Release() | Redrive() | ReportArchive():
             return _existing(machine, command.topic, command.partition)
         case _:
             assert_never(command)

@@ -25,7 +25,7 @@ from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.registry import META_LOG_ID
 from topics.core.run import Run
-from topics.engine import images
+from topics.engine import images, routerimages
 from topics.engine.images import LogImage, MetaImage, RunImage
 from topics.engine.job import Job, LogCapture, SegmentLimits, extend, marked_since
 from topics.errors import Damaged
@@ -153,6 +153,8 @@ class Checkpointer:
             job.puts[images.chunk_key(log.log_id, number)] = chunk
         if log.has_moves:
             log.transit.forget_sources(self._machine.logs)
+        if log.inflow is not None and log.inflow.routes:
+            log.inflow.forget_routers({router.number for router in self._machine.routers.into(log.topic)})
         return images.log_image(log, self._positions.get(log.log_id, 0), stored_upto, tuple(chunks.heads))
 
     def _release(self, log: Log) -> None:
@@ -189,6 +191,10 @@ class Checkpointer:
         for stage_id in job.changed_stages:
             stage = batches.stages.get(stage_id)
             _put(job, images.stage_key(stage_id), images.stage_image(stage) if stage is not None else None)
+        job.changed_routers, machine.routers.changed = machine.routers.changed, set()
+        for name in job.changed_routers:
+            router = machine.routers.get(name)
+            _put(job, routerimages.router_key(name), routerimages.router_image(router) if router is not None else None)
         job.changed_batches, batches.changed_batches = batches.changed_batches, set()
         for key in job.changed_batches:
             batch = batches.by_producer.get(key)
@@ -286,6 +292,7 @@ class Checkpointer:
         """Nothing was installed, or some of the logs were: the next checkpoint takes all others again."""
         self.dirty.update(capture.log.log_id for capture in job.logs)
         self._machine.changed |= job.changed_topics
+        self._machine.routers.changed |= job.changed_routers
         self._machine.batches.changed_stages |= job.changed_stages
         self._machine.batches.changed_batches |= job.changed_batches
         self._removes |= job.removes

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import msgspec
 
 from topics.clock import Clock
-from topics.core import priority
+from topics.core import archiving, priority
 from topics.core.commands import Abort, Append, Claimer, Command, Complete, Drop, Publish, Redrive
-from topics.core.cut import PLAIN, Shape, cut
+from topics.core.cut import PLAIN, Render, Shape, cut
+from topics.core.groupcommands import DropGroup, PauseGroup, ResetGroup
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.match import Match
@@ -26,11 +27,14 @@ from topics.core.run import seq_range
 from topics.engine import admission, writing
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.claiming import Claiming
+from topics.engine.forwarding import Forwarding
+from topics.engine.grouping import Grouping
 from topics.engine.job import Job
 from topics.engine.leasing import Leasing
 from topics.engine.moving import Moving
 from topics.engine.publishing import Publishing
 from topics.engine.report import RecoveryReport
+from topics.engine.routing import Routing
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
 from topics.engine.watch import Watch
@@ -41,6 +45,8 @@ from topics.storage.commitlog import CommitLog, Covered
 from topics.storage.store import Store
 
 DIRTY_FACTOR = 4
+COPIES_FACTOR = 4
+"""So many bytes of copies, which share their memory, count as one towards the next checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,17 @@ class Engine:
         self._moving = Moving(machine, self._add_born, self.now_ms)
         self.claiming = Claiming(machine, self.add, self._check_fact, self.now_ms, lambda: turn.wanted())
         self.leasing = Leasing(machine, self.now_ms)
+        self.groups = Grouping(machine, self.add, self._check_consume, self.now_ms, lambda: turn.wanted())
+        self.forwarding = Forwarding(
+            machine,
+            self.add,
+            self._check_fact,
+            checkpointer.dirty.add,
+            self.now_ms,
+            clock.ticks_ns,
+            2 * COPIES_FACTOR * limits.dirty_bytes_max,
+        )
+        self.routing = Routing(machine, self.forwarding, self.now_ms)
         self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
         self._dirty_bytes = 0
         self._captured_bytes = 0
@@ -128,25 +145,24 @@ class Engine:
         if isinstance(command, Complete | Redrive):
             return self._carry(outcome)
         ticket = self._add_born(outcome, range(next_log_id, self.machine.next_log_id))
+        self.forwarding.follow(command, outcome.reply)
         self.watch.dropped(dropped)
         self.claiming.dropped(dropped)
+        self.groups.dropped(dropped)
+        if isinstance(command, ResetGroup | PauseGroup | DropGroup):
+            self.groups.changed(command, self._logs_of(command.topic))
         return ticket
 
     def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> Ticket:
         """Jobs for one worker, now or within `wait_ms`; the ticket's reply is `ClaimedJobs`."""
-        if self.closing:
-            raise ShuttingDown("the engine is closing")
-        self._check_dirty()
+        self.check_claims()
         return self.claiming.claim(topic, claimer, partition, wait_ms)
 
-    def claim_together(
-        self, topic: str, claimers: tuple[Claimer, ...], partition: int, may_wait: bool
-    ) -> Ticket | None:
-        """Jobs for several workers at once, see `Claiming.claim_together`."""
+    def check_claims(self) -> None:
+        """Raises when nothing may be leased just now."""
         if self.closing:
             raise ShuttingDown("the engine is closing")
         self._check_dirty()
-        return self.claiming.claim_together(topic, claimers, partition, may_wait)
 
     def _carry(self, outcome: Outcome) -> Ticket:
         """Answer when all that moves has come to where it goes."""
@@ -189,6 +205,8 @@ class Engine:
             if log.queue is not None:
                 self.claiming.note(log)
                 self.leasing.note(log)
+            if log.has_groups:
+                self.groups.note(log)
         ticket = self.turn.add(outcome, born)
         for begun in outcome.moves:
             self._moving.begin(begun)
@@ -198,10 +216,19 @@ class Engine:
         """Readers see more of a log than before."""
         if log.queue is not None:
             self.claiming.note(log)
+        if log.has_groups:
+            self.groups.note(log)
+        self.forwarding.note(log)
         self.on_visible(log)
 
     def _check_fact(self, log_id: int) -> None:
         self.turn.check(log_id, admission.FACT_BYTES)
+
+    def _check_consume(self, log_id: int) -> None:
+        if self.closing:
+            raise ShuttingDown("the engine is closing")
+        self._check_dirty()
+        self._check_fact(log_id)
 
     def _check_dirty(self) -> None:
         if self._dirty_bytes > DIRTY_FACTOR * self.limits.dirty_bytes_max:
@@ -213,6 +240,7 @@ class Engine:
 
     def flush(self) -> None:
         self.claiming.serve()
+        self.groups.serve()
         self.turn.flush()
 
     # ---- reads
@@ -230,10 +258,13 @@ class Engine:
         match: Match | None = None,
         shape: Shape = PLAIN,
         touch: bool = True,
+        render: Render = cut,
+        limit_max: int = 0,
     ) -> Page:
         """A page of records behind a cursor, wire-ready. Limits above the allowed are clamped, 0 is the default.
 
-        With `from_ts`, records stamped before that time are passed over, too.
+        With `from_ts`, records stamped before that time are passed over, too. `limit_max` allows for more records
+        than a reader of JSON gets.
         """
         if from_seq < 0:
             raise InvalidRequest("from_seq must be 0 or more", field="from_seq", expected="a whole number from 0")
@@ -244,7 +275,7 @@ class Engine:
             log,
             log.visible_seq,
             from_seq,
-            min(limit or LIMIT_DEFAULT, self.limits.limit_max),
+            min(limit or LIMIT_DEFAULT, limit_max or self.limits.limit_max),
             min(byte_budget or BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX),
             [node.encode() for node in nodes] if topic.config.dedupe_node else (),
             match,
@@ -253,7 +284,7 @@ class Engine:
         return Page(
             topic=topic.name,
             partition=partition,
-            body=cut(spans, shape),
+            body=render(spans, shape),
             count=sum(span.end - span.start if span.chosen is None else len(span.chosen) for span in spans),
             next_from_seq=plan.next_from_seq,
             head_seq=log.visible_seq,
@@ -287,6 +318,8 @@ class Engine:
             last_read_ts=topic.last_read_ts,
             stopped=None if stopped is None else str(stopped),
             queue=self._queue_state(log),
+            archives=archiving.archives(log),
+            holding=archiving.holding(log, topic.config),
         )
 
     def _queue_state(self, log: Log) -> QueueState | None:
@@ -333,6 +366,8 @@ class Engine:
             self.add(self.machine.step(Abort(tuple(due)), now_ms))
         self.machine.batches.forget_before(now_ms)
         self.claiming.tick()
+        self.groups.tick()
+        self.forwarding.tick()
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` and `checkpoint_due` want to be asked next; None while nothing is waiting for a time."""
@@ -341,8 +376,9 @@ class Engine:
             deadlines += [stage.expires_ms for stage in self.machine.batches.stages.values() if not stage.decided]
         if self.checkpointer.dirty and self.checkpoint_possible():
             deadlines.append(self._next_checkpoint_ms)
-        if (claims_ms := self.claiming.next_deadline_ms()) is not None:
-            deadlines.append(claims_ms)
+        for waiting in (self.claiming, self.groups, self.forwarding):
+            if (waiting_ms := waiting.next_deadline_ms()) is not None:
+                deadlines.append(waiting_ms)
         return min(deadlines, default=None)
 
     def resume(self) -> None:
@@ -350,12 +386,15 @@ class Engine:
         self._publishing.resume()
         self._moving.resume()
         self.leasing.resume()
+        self.groups.resume()
+        self.forwarding.resume()
 
     # ---- checkpoints
 
     def checkpoint_due(self) -> bool:
         # After a failure the next one waits its time: a disk that is full stays so for a while.
-        much = self._dirty_bytes >= self.limits.dirty_bytes_max and self.checkpoint_error is None
+        dirty_bytes = self._dirty_bytes + self.forwarding.copied_bytes // COPIES_FACTOR
+        much = dirty_bytes >= self.limits.dirty_bytes_max and self.checkpoint_error is None
         due = much or self.now_ms() >= self._next_checkpoint_ms
         return due and bool(self.checkpointer.dirty) and self.checkpoint_possible()
 
@@ -367,7 +406,7 @@ class Engine:
             self._interrupt_backup()
         self._next_checkpoint_ms = self.now_ms() + self.limits.checkpoint_ms
         self._captured_bytes, self._dirty_bytes = self._dirty_bytes, 0
-        return self.checkpointer.capture(self.now_ms(), erase)
+        return self.forwarding.held_during(self.checkpointer.capture(self.now_ms(), erase))
 
     def write_job(self, job: Job) -> None:
         """Make a job durable. On any thread."""
@@ -394,6 +433,7 @@ class Engine:
         if error is not None:
             self.checkpointer.failed(job, error)
             self._dirty_bytes += self._captured_bytes
+            self.forwarding.unsettle()
             return
         covered = self.checkpointer.install(job)
         self.wal.trim(covered, job.snapshot_no, job.erase, trimmed)
@@ -450,6 +490,8 @@ class Engine:
         """Take no more commands. The host flushes, checkpoints, and then closes."""
         self.closing = True
         self.claiming.end_waiting()
+        self.groups.end_waiting()
+        self.forwarding.stop()
 
     def close(self) -> None:
         try:

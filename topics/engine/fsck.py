@@ -166,6 +166,7 @@ def _write_anew(store: Store, salvage: Salvage, options: Options) -> None:
     machine, checkpointer = salvage.machine, salvage.checkpointer
     checkpointer.dirty.update(machine.logs)
     machine.changed.update(topic.name for topic in machine.topics)
+    machine.routers.changed.update(router.name for router in machine.routers)
     machine.batches.changed_stages.update(machine.batches.stages)
     machine.batches.changed_batches.update(machine.batches.by_producer)
     *_, job = checkpointer.capture(salvage.now_ms)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import msgspec
 
 from topics.core.commands import Claimer, Command, Delete
+from topics.core.groupcommands import Consume
 from topics.core.log import Log
 from topics.engine.backup import Backup
 from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
 from topics.errors import ShuttingDown, Throttled
+from topics.groupmodel import GroupBatch
 from topics.model import ClaimedJobs, Deleted
 
 TIMER_SECONDS_MIN = 0.001
@@ -37,12 +39,14 @@ class Host:
         self._flush_wanted = False
         engine.turn.wanted = self._want_flush
         engine.watch.wanted = self._want_pump
+        engine.forwarding.wanted = self._want_forwarding
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         """The deadline that the timer is set for."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._backup: Backup | None = None
         self._arm()
+        self._want_forwarding()
 
     @classmethod
     async def open(cls, opener: Opener) -> Host:
@@ -111,6 +115,29 @@ class Host:
         assert isinstance(reply, ClaimedJobs)
         return reply
 
+    async def consume(self, command: Consume, wait_ms: int = 0, anywhere: bool = False) -> GroupBatch:
+        """Records of a group for a consumer, waiting up to `wait_ms` for some. Who gives up waiting keeps none.
+
+        With `anywhere` of any partition.
+        """
+        take = self.engine.groups.consume_anywhere if anywhere else self.engine.groups.consume
+        reply = await self._consumed(take(command, wait_ms))
+        assert isinstance(reply, GroupBatch)
+        return reply
+
+    async def consume_any(self, commands: Sequence[Consume], wait_ms: int = 0) -> tuple[GroupBatch, ...]:
+        """The same for several partitions at once: those that had something."""
+        reply = await self._consumed(self.engine.groups.consume_any(commands, wait_ms))
+        assert isinstance(reply, tuple)
+        return reply
+
+    async def _consumed(self, ticket: Ticket) -> object:
+        try:
+            return ticket.result() if ticket.done else await self.answer(ticket)
+        except asyncio.CancelledError:
+            self.engine.groups.cancel(ticket)
+            raise
+
     async def erase(self, command: Delete) -> Deleted:
         """Delete, and return when the bytes are gone from disk as well."""
         reply = await self.submit(command)
@@ -148,6 +175,13 @@ class Host:
     def _want_pump(self) -> None:
         self._loop.call_soon(self.engine.watch.pump)
 
+    def _want_forwarding(self) -> None:
+        self._loop.call_soon(self._forward)
+
+    def _forward(self) -> None:
+        self.engine.forwarding.pump()
+        self._arm()
+
     async def wait_visible(
         self, log: Log, above_seq: int, timeout_s: float, until: asyncio.Future[None] | None = None
     ) -> bool:
@@ -173,6 +207,7 @@ class Host:
         """Let everybody who waits for records or jobs go on with what there is; from now on nobody waits."""
         self.engine.watch.end_waiting()
         self.engine.claiming.end_waiting()
+        self.engine.groups.end_waiting()
 
     # ---- time
 

@@ -5,6 +5,7 @@
     l/<log id>   a log: its numbers, and the segments that hold its records
     d/<log id>/<n>   dedupe entries recorded between two checkpoints
     s/<stage>    an open stage
+    r/<name>     a router
     b/<epoch>/<producer>   a batch that is being published, or the answer of one that was
 
 An image names the position of its log that it covers; recovery replays what comes after. Images hold no cycles and
@@ -17,12 +18,15 @@ from __future__ import annotations
 import msgspec
 
 from topics.core.batch import Batch, OpenStage
-from topics.core.facts import MoveDecided
+from topics.core.facts import Archived, LogFact, MoveDecided
 from topics.core.hole import Hole
 from topics.core.leases import LeaseColumns, LeaseTable
 from topics.core.log import Log
 from topics.core.queue import Queue
 from topics.core.registry import Topic
+from topics.core.source import Sources
+from topics.engine.groupimages import GroupImage, group_images, restore_groups
+from topics.engine.routerimages import InflowImage, inflow_image, restore_inflow
 from topics.model import Published, Reason, TopicConfig
 
 META_KEY = b"m"
@@ -43,6 +47,7 @@ class TopicImage(msgspec.Struct, frozen=True, gc=False):
     first_log_id: int
     created_ms: int
     config: TopicConfig
+    sources: Sources = ()
 
 
 class RunImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -89,6 +94,9 @@ class LogImage(msgspec.Struct, frozen=True, gc=False):
     """Moves out of this log that are not finished."""
     received: dict[int, int] = {}
     next_move: int = 1
+    archives: tuple[Archived, ...] = ()
+    groups: tuple[GroupImage, ...] = ()
+    inflow: InflowImage | None = None
 
 
 class StageImage(msgspec.Struct, frozen=True, gc=False):
@@ -129,7 +137,7 @@ def batch_key(producer_id: str, epoch: int) -> bytes:
 
 
 def topic_image(topic: Topic) -> TopicImage:
-    return TopicImage(topic.name, topic.epoch, topic.first_log_id, topic.created_ms, topic.config)
+    return TopicImage(topic.name, topic.epoch, topic.first_log_id, topic.created_ms, topic.config, topic.sources)
 
 
 def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]) -> LogImage:
@@ -152,7 +160,15 @@ def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]
         tuple(log.transit.leaving.values()) if log.has_moves else (),
         dict(log.transit.received) if log.has_moves else {},
         log.transit.next_number if log.has_moves else 1,
+        _archives(log) if log.has_holders else (),
+        group_images(log),
+        inflow_image(log.inflow) if log.inflow is not None else None,
     )
+
+
+def _archives(log: Log) -> tuple[Archived, ...]:
+    known = log.holds.archives.items()
+    return tuple(Archived(name, archive.upto_seq, archive.location, archive.at_ms) for name, archive in known)
 
 
 def _queue_image(queue: Queue) -> QueueImage:
@@ -176,10 +192,13 @@ def restore_log(log: Log, image: LogImage) -> None:
     log.published = dict(image.published)
     if image.queue is not None:
         log.queue = Queue(image.queue.cursor, image.queue.dead_lettered, LeaseTable.of(image.queue.leases))
+    restore_groups(log, image.groups)
+    log.inflow = restore_inflow(image.inflow) if image.inflow is not None else None
     if image.next_move > 1 or image.received:
         log.transit.received = dict(image.received)
         log.transit.next_number = image.next_move
-    for fact in image.leaving:
+    facts: list[LogFact] = [*image.leaving, *image.archives]
+    for fact in facts:
         log.apply(fact)
     gap_from = max(image.stored_upto + 1, log.low)
     if gap_from <= log.head_seq:

@@ -94,6 +94,7 @@ class Job:
     """Of all logs below this one, those without a covered position had gone when the job was captured."""
     forgotten: list[int] = field(default_factory=list)
     changed_topics: set[str] = field(default_factory=set)
+    changed_routers: set[str] = field(default_factory=set)
     changed_stages: set[str] = field(default_factory=set)
     changed_batches: set[tuple[str, int]] = field(default_factory=set)
     new: list[int] = field(default_factory=list)
@@ -107,7 +108,7 @@ class Job:
 
 def text_bytes_of(run: Run) -> int:
     """What a run adds to a segment, roughly when it is in one already."""
-    return len(run.block.text) if isinstance(run, MemoryRun) else run.live_bytes
+    return run.text_bytes if isinstance(run, MemoryRun) else run.live_bytes
 
 
 def extend(parts: list[Part], run: Run, limits: SegmentLimits) -> None:
@@ -118,7 +119,7 @@ def extend(parts: list[Part], run: Run, limits: SegmentLimits) -> None:
         or last.runs[-1].last_seq + 1 != run.first_seq
         or last.count + run.last_seq - run.first_seq + 1 > limits.records_max
         or last.text_bytes + text_bytes_of(run) > limits.bytes_max
-        or type(last.runs[-1]) is not type(run)
+        or isinstance(last.runs[-1], SegmentRun) is not isinstance(run, SegmentRun)
     ):
         last = Part([], [])
         parts.append(last)

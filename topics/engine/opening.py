@@ -28,10 +28,12 @@ def options(settings: Settings) -> Options:
     return Options(
         bounds=Bounds(
             topics_max=settings.max_topics,
+            routers_max=settings.max_routers,
             total_bytes_max=settings.max_total_bytes,
             stage_ttl_ms=settings.stage_ttl_ms,
             staged_bytes_max=settings.max_staged_bytes,
             claim_max=settings.max_claim,
+            group_visibility_ms=settings.group_visibility_ms,
         ),
         limits=EngineLimits(
             limit_max=settings.max_limit,

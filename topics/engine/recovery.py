@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 from topics.clock import Clock
 from topics.core import facts
+from topics.core.derive import Derivation
 from topics.core.log import Log
 from topics.core.machine import Bounds, Machine
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import META_LOG_ID
+from topics.core.routerfacts import CopiesLost
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.engine import Engine, EngineLimits
 from topics.engine.job import SegmentLimits
@@ -119,6 +121,7 @@ class _Recovery:
             segment.index_rebuilt for segment in self._store.open_segments() if segment.index_rebuilt
         ]
         self._report.notes += [f"removed {path}" for path in self._store.sweep()]
+        self._tell_lost_copies(engine)
         engine.resume()
         if recovery.last_stop is LastStop.POWER_LOST:
             self._skip_seqs(engine, begun)
@@ -160,6 +163,7 @@ class _Recovery:
         )
         highest = facts_read = 0
         logs, positions, dirty = machine.logs, self._positions, self._checkpointer.dirty
+        derivation = self._derivation = Derivation(machine, self._apply)
         appended = Kind.APPENDED
         for facts_read, (log_id, position, kind, body) in enumerate(recovery.replay(), 1):
             if not facts_read % PROGRESS_EVERY_FACTS:
@@ -167,14 +171,22 @@ class _Recovery:
                 self._on_progress(done / total if total else 1.0)
             if log_id == META_LOG_ID:
                 machine.replay_meta(body)
+                derivation.born()
             elif (log := logs.get(log_id)) is not None:
-                machine.replay_log(log, kind == appended, body)
+                if kind != appended:
+                    derivation.take_fact(log, body)
+                elif derivation.waits(log_id):
+                    derivation.take_appended(log, body)
+                else:
+                    machine.replay_log(log, True, body)
             else:
                 self._report.orphans += 1
                 highest = max(highest, log_id)
+                derivation.take_ghost(log_id, kind == appended, body)
                 continue
             positions[log_id] = position
             dirty.add(log_id)
+        derivation.finish()
         # Ids are never used twice, also those of logs whose creation was lost.
         machine.next_log_id = max(machine.next_log_id, highest + 1)
         for log_id in logs:
@@ -184,6 +196,12 @@ class _Recovery:
         self._report.notes += [f"{torn}" for torn in recovery.torn]
         self._on_progress(1.0)
         return recovery
+
+    def _apply(self, log: Log, fact: facts.LogFact | bytes | memoryview) -> None:
+        if isinstance(fact, bytes | memoryview):
+            self._machine.replay_log(log, True, memoryview(fact))
+        else:
+            log.apply(fact)
 
     def _naming_seqs(self, damage: Damaged) -> Damaged:
         """The WAL knows logs and positions; people know topics and seqs. Says what to do next as well."""
@@ -215,6 +233,17 @@ class _Recovery:
         for log in self._machine.logs.values():
             log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq
             log.durable_ceiling = log.granted_ceiling
+
+    def _tell_lost_copies(self, engine: Engine) -> None:
+        """What a router brought and nothing holds any more is told as a gap, now and after the next crash."""
+        lost = [found for found in self._derivation.lost if found.log.log_id in self._machine.logs]
+        if not lost:
+            return
+        outcome = Outcome(None, must_sync=True)
+        for found in lost:
+            fact = CopiesLost(found.first_seq, found.last_seq)
+            outcome.facts.append(StoredFact(found.log.log_id, False, [facts.encode(fact)]))
+        engine.add(outcome)
 
     def _skip_seqs(self, engine: Engine, logs: Iterable[Log]) -> None:
         """After a power loss: no seq that may have been acked is assigned again, and readers are told of the range."""

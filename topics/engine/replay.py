@@ -10,13 +10,16 @@ What cannot be read is judged when all that can be has been applied, because wha
 
 from __future__ import annotations
 
+from topics.core.derive import Derivation, LostCopies
 from topics.core.facts import (
     Appended,
     BatchDecided,
     BatchFinished,
     LeaseFact,
+    LogFact,
     MetaFact,
     SeqsSkipped,
+    SourcesChanged,
     StageDropped,
     StageOpened,
     TopicConfigured,
@@ -28,17 +31,22 @@ from topics.core.facts import (
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.registry import META_LOG_ID
+from topics.core.routerfacts import RouterGone, RouterPut
 from topics.engine.findings import Findings, Kind
 from topics.engine.losttopics import LostTopics, made_up_name
 from topics.engine.remains import OnBytes
 from topics.engine.suspects import RECORD_BYTES_MIN, Suspect, suspects
 from topics.errors import Damaged
+from topics.limits import BATCH_RECORDS_MAX
 from topics.model import Reason, TopicType
 from topics.storage import frame
 from topics.storage.fs import FileSystem
 from topics.storage.walfile import parse_name
 from topics.storage.walrecovery import WalRecovery
 from topics.storage.walscan import Loss
+
+COPIES_BYTES_MIN = 64
+"""What a fact about copies takes in the WAL, at least."""
 
 
 class Replay:
@@ -56,6 +64,7 @@ class Replay:
         """`trusted`: the snapshot is whole, so that what it does not name does not exist."""
         self.meta_lost = False
         self._fs = fs
+        self._derivation = Derivation(machine, self._apply)
         self._recovery = recovery
         self._machine = machine
         self._positions = positions
@@ -79,33 +88,47 @@ class Replay:
         on_bytes(self._recovery.progress[1] - done_bytes)
         self._judge()
 
+    @property
+    def lost_copies(self) -> list[LostCopies]:
+        """What routers brought whose payload is nowhere."""
+        return self._derivation.lost
+
     def lose_all(self) -> None:
         """There is no WAL at all, although there should be one."""
         self._lose_meta()
         self._found.notes.append("the deletes that were in the WAL are lost with it")
         for log in self._machine.logs.values():
-            _skip(log, self._file_bytes)
+            _skip(self._machine, log, self._file_bytes)
 
     def _take(self, log_id: int, position: int, kind: int, body: memoryview) -> None:
         if kind == frame.Kind.APPENDED or log_id == META_LOG_ID:
             self._appended_after[log_id] = len(self._recovery.losses)
         if log_id == META_LOG_ID:
             self._apply_meta(parse_meta_fact(body))
+            self._derivation.born()
         elif (log := self._machine.logs.get(log_id)) is not None:
-            self._apply(log, kind, body)
+            self._take_in(log, kind, body)
         else:
+            self._derivation.take_ghost(log_id, kind == frame.Kind.APPENDED, body)
             self._orphans.setdefault(log_id, []).append((position, kind, bytes(body)))
             return
         self._positions[log_id] = position
 
-    def _apply(self, log: Log, kind: int, body: memoryview | bytes) -> None:
-        """A fact of a log; what a segment holds already is left alone."""
+    def _take_in(self, log: Log, kind: int, body: memoryview) -> None:
         if kind != frame.Kind.APPENDED:
-            fact = parse_log_fact(body)
+            self._derivation.take_fact(log, body)
+        elif self._derivation.waits(log.log_id):
+            self._derivation.take_appended(log, body)
+        else:
+            self._apply(log, body)
+
+    def _apply(self, log: Log, fact: LogFact | bytes | memoryview) -> None:
+        """A fact of a log; what a segment holds already is left alone."""
+        if not isinstance(fact, bytes | memoryview):
             if not (isinstance(fact, SeqsSkipped) and fact.gap_to < log.next_seq):
                 log.apply(fact)
             return
-        appended = Appended.parse(memoryview(body))
+        appended = Appended.parse(memoryview(fact))
         if appended.records.first_seq >= log.next_seq:
             log.apply_appended(appended)
         else:
@@ -116,7 +139,7 @@ class Replay:
         machine, batches = self._machine, self._machine.batches
         match fact:
             case TopicCreated():
-                existing = machine.topics.get(fact.topic)
+                existing = machine.topics.named(fact.topic)
                 if existing is not None and existing.epoch == fact.epoch:
                     machine.topics.configure(existing, fact.config)
                     return
@@ -125,6 +148,10 @@ class Replay:
             case TopicConfigured():
                 if machine.topics.get(fact.topic) is None:
                     self._topics.configured[fact.topic] = fact.config
+                    return
+            case SourcesChanged():
+                if machine.topics.named(fact.topic) is None:
+                    self._found.notes.append(f"the sources of topic {fact.topic} are lost with the topic itself")
                     return
             case TopicDropped():
                 if machine.topics.get(fact.topic) is None:
@@ -141,7 +168,7 @@ class Replay:
                 if (fact.producer_id, fact.epoch) not in batches.by_producer:
                     stages: list[str] = []
                     batches.apply(machine, BatchDecided(fact.producer_id, fact.epoch, stages, fact.finished_ms))
-            case StageOpened() | StageDropped():
+            case StageOpened() | StageDropped() | RouterPut() | RouterGone():
                 pass
         machine.apply_meta(fact)
 
@@ -161,14 +188,16 @@ class Replay:
             if META_LOG_ID in named:
                 self._lose_meta()
         self._adopt_orphans()
+        self._derivation.finish()
         for index, (loss, known) in enumerate(zip(losses, told, strict=True)):
             if known is not None:
                 for suspect in known:
                     self._doubt(loss, suspect, self._appended_after.get(suspect.log_id, 0) > index)
             elif loss.end or loss.whole_file:
                 self._found.notes.append(f"{loss.file} offset {loss.offset}: deletes may be lost with these bytes")
+                lost_bytes = loss.end - loss.offset if loss.end else self._file_bytes
                 for log_id in self._in_doubt(index, loss) - {META_LOG_ID}:
-                    _skip(self._machine.logs[log_id], loss.end - loss.offset if loss.end else self._file_bytes)
+                    _skip(self._machine, self._machine.logs[log_id], lost_bytes)
 
     def _suspects(self, loss: Loss) -> list[Suspect] | None:
         """The entries that stood in unreadable bytes; None when the bytes do not tell, or not what can be."""
@@ -201,6 +230,8 @@ class Replay:
             return
         if not suspect.appended:
             self._found.notes.append(f"{loss.file} offset {loss.offset}: a delete in topic {log.topic} may be lost")
+            if not appended_behind:
+                _skip_copies(self._machine, log, 1)
         elif not appended_behind:
             log.add_hole(log.next_seq, log.next_seq + suspect.records_max - 1, Reason.DAMAGE)
         self._positions[log.log_id] = max(self._positions.get(log.log_id, 0), suspect.position)
@@ -235,8 +266,9 @@ class Replay:
             name = names[0] if len(names) == len(orphans) == 1 else made_up_name(log_id)
             is_queue = any(_tells_of_jobs(*fact) for fact in orphans[log_id])
             log = self._topics.restore(name, log_id, kind=TopicType.QUEUE if is_queue else TopicType.LOG)
+            log.kept = []
             for position, kind, body in orphans[log_id]:
-                self._apply(log, kind, body)
+                self._take_in(log, kind, memoryview(body))
                 self._positions[log_id] = position
 
 
@@ -245,6 +277,13 @@ def _tells_of_jobs(_: int, kind: int, body: bytes) -> bool:
     return kind != frame.Kind.APPENDED and isinstance(parse_log_fact(body), LeaseFact)
 
 
-def _skip(log: Log, lost_bytes: int) -> None:
+def _skip(machine: Machine, log: Log, lost_bytes: int) -> None:
     """Pass over as many seqs as so many bytes can have held."""
     log.add_hole(log.next_seq, log.next_seq + lost_bytes // RECORD_BYTES_MIN, Reason.DAMAGE)
+    _skip_copies(machine, log, lost_bytes // COPIES_BYTES_MIN + 1)
+
+
+def _skip_copies(machine: Machine, log: Log, facts: int) -> None:
+    """Where routers lead, a fact of a few bytes may have brought many records."""
+    if machine.routers.source_of(log.topic) is not None:
+        log.add_hole(log.next_seq, log.next_seq + facts * BATCH_RECORDS_MAX - 1, Reason.DAMAGE)

@@ -14,7 +14,7 @@ from topics.core.machine import Machine
 from topics.core.queue import Queue
 from topics.core.registry import META_LOG_ID, Topic
 from topics.core.run import Run
-from topics.engine import images
+from topics.engine import images, routerimages
 from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer
 from topics.engine.images import LogImage, MetaImage, RunImage, StageImage, TopicImage
 from topics.errors import Damaged
@@ -47,6 +47,8 @@ class Restorer:
         for key, value in state.items():
             if key.startswith(b"t/"):
                 self._restore_topic(images.decode_topic(value))
+            elif key.startswith(b"r/"):
+                self._machine.routers.put(routerimages.restore_router(routerimages.decode_router(value)))
             elif key.startswith(b"s/"):
                 self._restore_stage(images.decode_stage(value))
         batches = self._machine.batches
@@ -54,6 +56,7 @@ class Restorer:
             if key.startswith(b"b/"):
                 batches.restore(images.restore_batch(images.decode_batch(value)))
         self._machine.changed = set()
+        self._machine.routers.changed = set()
         batches.changed_stages = set()
         batches.changed_batches = set()
 
@@ -65,7 +68,9 @@ class Restorer:
         self._positions[META_LOG_ID] = self._checkpointer.covered[META_LOG_ID] = meta.position
 
     def _restore_topic(self, image: TopicImage) -> None:
-        topic = Topic(image.name, image.config, image.epoch, image.first_log_id, image.created_ms)
+        topic = Topic(
+            image.name, image.config, image.epoch, image.first_log_id, image.created_ms, sources=image.sources
+        )
         self._machine.topics.add(topic)
         for partition, log_id in enumerate(topic.log_ids()):
             log = Log(log_id, topic.name, partition, topic.epoch, self._machine.totals)

@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from topics.core import routing
+from topics.core.derive import LostCopies
 from topics.core.hole import Hole
 from topics.core.log import Log
 from topics.core.machine import Machine
@@ -43,7 +45,7 @@ IDS_SKIPPED = 1 << 20
 
 _FORGETTABLE = re.compile(rb"d/\d+/\d+|b/\d+/.+", re.DOTALL)
 """Keys of images that nothing hangs on: answers to repeated writes and publishes."""
-_NOT_A_TOPIC = re.compile(rb"m|[ld]/\d+(/\d+)?|b/\d+/.+|s/.+", re.DOTALL)
+_NOT_A_TOPIC = re.compile(rb"m|[ld]/\d+(/\d+)?|b/\d+/.+|[rs]/.+", re.DOTALL)
 
 REBUILT = "what it names is rebuilt from the segments and the WAL"
 
@@ -63,6 +65,7 @@ class Salvage:
         self._topics_complete = True
         """Whether every topic that exists is known."""
         self._ids_lost = False
+        self._lost_copies: list[LostCopies] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -220,6 +223,7 @@ class Salvage:
             replay.lose_all()
         replay.run(self._on_bytes)
         self._ids_lost = replay.meta_lost or not self._trusted
+        self._lost_copies = replay.lost_copies
         return recovery
 
     # ---- the end
@@ -238,6 +242,8 @@ class Salvage:
             log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq
             self.checkpointer.covered.setdefault(log.log_id, 0)
             self.now_ms = max(self.now_ms, log.last_ts)
+        for name in routing.prune(machine):
+            self.found.notes.append(f"router {name} leads from or to a topic that is lost: it is lost with it")
         for batch in machine.batches.unfinished():
             batch.stages = [stage for stage in batch.stages if stage in machine.batches.stages]
         self.found.notes += [f"{torn}" for torn in recovery.torn]
@@ -252,6 +258,9 @@ class Salvage:
                 for hole in log.holes
                 if hole.reason is Reason.DAMAGE and hole not in before
             ]
+            if self.found.items:
+                copies = (lost for lost in self._lost_copies if lost.log is log)
+                found += [Lost(name, log.partition, lost.first_seq, lost.last_seq) for lost in copies]
             if log.log_id not in self._holes_before and Reason.DAMAGE in log.lost:
                 found.append(Lost(name, log.partition, 1, log.lost[Reason.DAMAGE]))
         return found

@@ -31,6 +31,8 @@ class Ticket(msgspec.Struct, eq=False):
     shard: int = 0
     seq: int = 0
     ceiling: int = 0
+    follows_source: bool = False
+    """It is about copies up to `seq` in `log`, and `shard` is that of their source."""
     written_ns: int = 0
     """The tick at which its group was reported as written; 0 before that, and when there was none."""
     _callbacks: list[Callable[[Ticket], None]] = msgspec.field(default_factory=list)

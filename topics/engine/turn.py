@@ -24,6 +24,7 @@ from typing import Final
 from topics.core.log import Log
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import META_LOG_ID
+from topics.engine.copysync import CopySync
 from topics.engine.ticket import Ticket
 from topics.errors import LogStopped, Throttled, TopicsError
 from topics.model import Durability
@@ -59,6 +60,7 @@ class Turn:
         self._queue_bytes_max = queue_bytes_max
         self._shards: list[_Shard] = []
         self._unborn: set[int] = set()
+        self._copies = CopySync()
         self.wanted: Callable[[], None] = lambda: None
         """Called when something was added to a turn that was empty, so that the host flushes it."""
         self.sync_followed: Collection[int] = ()
@@ -119,6 +121,8 @@ class Turn:
             ticket.shard = self.commit_log.shard_of(log.log_id)
             ticket.seq = outcome.seq
             ticket.ceiling = log.granted_ceiling
+            if outcome.source is not None:
+                return self._add_copies(outcome, log, outcome.source, ticket)
             if len(facts) == 1 and facts[0].log_id == log.log_id and not born and log.log_id not in self._unborn:
                 # Nearly every write: one fact, in the log it is about, and no other shard to wait for.
                 self._queue(facts[0], ticket.shard)
@@ -137,6 +141,34 @@ class Turn:
         ticket.visible_at_sync = outcome.durability is _FSYNC or len(shards) > 1
         self._wait_for(shards, ticket)
         return ticket
+
+    def _add_copies(self, outcome: Outcome, log: Log, source: Log, ticket: Ticket) -> Ticket:
+        """They are durable when their fact and their source are; `fsync` shows them only then."""
+        for fact in outcome.facts:
+            self._queue(fact, ticket.shard)
+        shards = {ticket.shard}
+        if log.log_id in self._unborn:
+            shards.add(self.commit_log.shard_of(META_LOG_ID))
+            ticket.needs_sync = True
+        if source.synced_seq < outcome.source_seq:
+            needed = {self.commit_log.shard_of(source.log_id)}
+            needed |= self._copies.shards_of(source.log_id, outcome.source_seq)
+            needed.discard(ticket.shard)
+            if needed:
+                self._follow(log, ticket, outcome.first_seq, needed)
+            if outcome.durability is _FSYNC:
+                shards |= needed
+        ticket.visible_at_sync = outcome.durability is _FSYNC or len(shards) > 1
+        self._wait_for(shards, ticket)
+        return ticket
+
+    def _follow(self, log: Log, ticket: Ticket, first_seq: int, numbers: set[int]) -> None:
+        """Copies are not durable before these shards are synced."""
+        self._copies.wait(log.log_id, first_seq, ticket.seq, log.synced_seq, set(numbers))
+        for number in numbers:
+            follower = Ticket(done=True, visible_at_sync=True, follows_source=True)
+            follower.log, follower.shard, follower.seq = log, number, ticket.seq
+            self._wait_for((number,), follower)
 
     def _bear(self, log_ids: Sequence[int]) -> None:
         """Logs are unborn until the meta log's shard has synced this turn; for ever if it fails."""
@@ -207,6 +239,8 @@ class Turn:
                     self.failed(number, error)
                     continue
             else:
+                if shard.sync:
+                    self.commit_log.sync(number)
                 shard.tickets = []
                 shard.sync = False
             shard.to_write.append((shard.last_group, tickets))
@@ -243,8 +277,12 @@ class Turn:
             for ticket in state.to_sync.popleft()[1]:
                 log = ticket.log
                 if log is not None and ticket.shard == shard:
-                    if ticket.seq > log.synced_seq:
-                        log.synced_seq = ticket.seq
+                    if ticket.follows_source:
+                        seq = self._copies.source_synced(log.log_id, ticket.seq, shard)
+                    else:
+                        seq = self._copies.own_synced(log.log_id, ticket.seq)
+                    if seq > log.synced_seq:
+                        log.synced_seq = seq
                         if log.log_id in self.sync_followed:
                             self.on_synced(log)
                     if ticket.ceiling > log.durable_ceiling:

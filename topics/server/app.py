@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from topics.clock import Clock
+from topics.core.totals import Totals
 from topics.engine.host import Host, Opener
 from topics.engine.opening import opener, record_limits
 from topics.engine.recovery import Progress
@@ -37,6 +38,7 @@ from topics.server.listener import stop_listening
 from topics.server.logs import fields
 from topics.server.message import Dispatch, Refuse
 from topics.server.openfiles import connections_max, reserved_files
+from topics.server.overruns import Overruns
 from topics.server.table import ROUTES, Table
 from topics.server.tracing import spans_for
 from topics.server.track import TrackOf, no_track
@@ -67,6 +69,7 @@ class Server:
         self._clock = clock
         self._make_opener = make_opener
         self._context = Context(settings, record_limits(settings), clock, clock.now_ms())
+        self._overruns = Overruns(self._totals)
         self.key_count = len(self._context.authenticator)
         self._options = _http_options(settings)
         self._connections = Connections(clock, self._context.heading, self._options.idle_timeout_s, connections_max())
@@ -87,6 +90,10 @@ class Server:
     def topic_count(self) -> int:
         host = self._context.host
         return 0 if host is None else len(host.engine.machine.topics)
+
+    def _totals(self) -> Totals | None:
+        host = self._context.host
+        return None if host is None else host.engine.machine.totals
 
     async def __aenter__(self) -> Server:
         await self.start()
@@ -111,6 +118,7 @@ class Server:
             log.warning("authentication is off: everybody who reaches the address may do everything")
         self._connections.start()
         self._context.throttle.start(asyncio.get_running_loop())
+        self._overruns.start(asyncio.get_running_loop())
         self._recovery = asyncio.create_task(self._recover())
 
     async def _listen(self) -> asyncio.Server:
@@ -205,6 +213,8 @@ class Server:
         finally:
             self._connections.stop()
             self._context.throttle.stop()
+            self._overruns.stop()
+            await self._context.sql.close()
             if host is not None:
                 await host.close()
             if self._spans is not None:

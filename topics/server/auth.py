@@ -118,10 +118,11 @@ def check_name(principal: Principal, name: str, field: str = "topic") -> None:
 
 
 def check_config(principal: Principal, config: Mapping[str, object]) -> None:
-    """The names in a topic's config: where its dead letters go."""
-    dead_letter = config.get("dead_letter")
-    if isinstance(dead_letter, str):
-        check_name(principal, dead_letter, "dead_letter")
+    """The names in a topic's config: where its dead letters go, and its other name."""
+    for field in ("dead_letter", "alias"):
+        name = config.get(field)
+        if isinstance(name, str):
+            check_name(principal, name, field)
 
 
 # ---- the start

@@ -18,6 +18,7 @@ from topics.server.streamtokens import StreamTokens
 from topics.server.throttle import Throttle
 from topics.server.traffic import Traffic
 from topics.settings import Settings
+from topics.sqlengine.runner import Runner
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class Context:
     sessions: Sessions = field(init=False)
     """Of those who watch, between and during their streams."""
     quota: Quota = field(init=False)
+    sql: Runner = field(init=False)
+    """Runs statements; closed before the host is."""
     throttle: Throttle = field(init=False)
     """Asked by every write that takes back-pressure. It beats between `start` and `stop`."""
 
@@ -53,6 +56,7 @@ class Context:
             settings.max_inflight_per_key, settings.max_sse_connections, settings.max_sse_connections_per_key
         )
         self.sessions = Sessions(self.clock.ticks_ns, settings.watch_session_ttl_ms, settings.max_watch_sessions)
+        self.sql = Runner(settings, self.record_limits)
         self.throttle = Throttle(self.clock, self.settings.throttle_lag_ms, self._fullness)
 
     def ready(self) -> Host:

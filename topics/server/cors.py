@@ -15,7 +15,7 @@ MAX_AGE_S = 600
 
 _METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _HEADERS = b"Authorization, Content-Type, Content-Encoding, Idempotency-Key, Last-Event-ID, X-Request-Id"
-_EXPOSED = b"Retry-After, X-Request-Id"
+_EXPOSED = b"Retry-After, Topics-Page, X-Request-Id"
 
 
 @dataclass(frozen=True, slots=True)

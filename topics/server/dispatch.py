@@ -9,6 +9,7 @@ from __future__ import annotations
 from topics.core.names import shorten
 from topics.errors import TopicsError, UnsupportedMediaType
 from topics.server.answers import bug, failure
+from topics.server.arrow import ARROW_STREAM, sends_arrow
 from topics.server.auth import Authenticator, check_name, check_scope
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
@@ -91,7 +92,9 @@ class Dispatcher:
 
     def _handle(self, route: Route, request: Request, reply: Reply) -> None:
         if request.body and route.operation.request_body is not None:
-            check_content_type(request)
+            takes_arrow = ARROW_STREAM in route.operation.request_body["content"]
+            if not (takes_arrow and sends_arrow(request)):
+                check_content_type(request)
         route.handler(self._context, request, reply)
 
     def _timed(self, traffic: RouteTraffic, request: Request, reply: Reply) -> Reply:

@@ -215,7 +215,11 @@ def _claim_part(group: _Group, partition: int, numbers: list[int], wanted: list[
                 answers[place] = host.engine.claiming.give_back(answers[place])
         return claimed_texts(group.context, host, answers, group.received_ns)
 
-    group.decide(numbers, lambda: host.engine.claim_together(topic, claimers, partition, may_wait), texts, _CLAIM_PATH)
+    def decide() -> Ticket | None:
+        host.engine.check_claims()
+        return host.engine.claiming.claim_together(topic, claimers, partition, may_wait)
+
+    group.decide(numbers, decide, texts, _CLAIM_PATH)
 
 
 def _ack(group: _Group) -> None:

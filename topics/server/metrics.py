@@ -14,7 +14,9 @@ from topics.engine.engine import Engine
 from topics.model import Durability, TopicState, TopicType
 from topics.server.context import Context
 from topics.server.exposition import Family, counter, gauge, histogram
+from topics.server.groupmetrics import of_groups
 from topics.server.principal import Principal
+from topics.server.routermetrics import of_routers
 from topics.server.traffic import SAMPLE
 from topics.storage.wal import Wal
 from topics.storage.walmetrics import Histogram, ShardMetrics
@@ -30,6 +32,8 @@ def collect(context: Context, principal: Principal) -> list[Family]:
         engine = context.host.engine
         families += _totals(engine)
         families += _by_topic(engine, principal)
+        families += of_routers(engine, principal)
+        families += of_groups(engine, principal)
         families += _checkpoints(engine)
         families += _backups(engine)
         if isinstance(engine.wal, Wal):
@@ -76,6 +80,8 @@ def _totals(engine: Engine) -> Iterator[Family]:
     yield gauge("topics_routers", "Routers.", 0)
     yield gauge("topics_records_live", "Records retained in all topics and stages.", machine.totals.count)
     yield gauge("topics_bytes_live", "Bytes of data and meta retained in all topics and stages.", machine.totals.bytes)
+    doc = "Records evicted although an archive or a group needed them."
+    yield counter("topics_overrun_records_total", doc, machine.totals.overrun_count)
     yield gauge("topics_stages", "Stages waiting to be published.", len(machine.batches.stages))
     yield gauge("topics_queue_topics", "Topics that are queues.", machine.topics.by_type[TopicType.QUEUE])
     yield gauge("topics_queue_leases_in_flight", "Jobs leased in all queues.", engine.leasing.in_flight_count())
@@ -93,6 +99,8 @@ def _by_topic(engine: Engine, principal: Principal) -> Iterator[Family]:
     in_flight = gauge("topics_topic_queue_in_flight", "Jobs leased, per queue.")
     delayed = gauge("topics_topic_queue_delayed", "Jobs whose time has not come, per queue.")
     dead_lettered = counter("topics_topic_queue_dead_lettered_total", "Jobs given up as dead letters, per queue.")
+    behind = gauge("topics_topic_archive_behind", "Seqs that an archive has yet to take, per topic and archive.")
+    overrun = counter("topics_topic_overrun_records_total", "Records evicted although they were needed, per topic.")
     states, truncated = _states(engine, principal)
     for state in states:
         labels: tuple[tuple[str, str], ...] = (("topic", state.topic),)
@@ -107,7 +115,11 @@ def _by_topic(engine: Engine, principal: Principal) -> Iterator[Family]:
             in_flight.add(state.queue.in_flight, *labels)
             delayed.add(state.queue.delayed, *labels)
             dead_lettered.add(state.queue.dead_lettered, *labels)
-    yield from (head, earliest, records, size, ready, in_flight, delayed, dead_lettered)
+        for archive in state.archives:
+            behind.add(archive.behind, *labels, ("archive", archive.archive))
+        if state.holding is not None:
+            overrun.add(state.holding.overrun_count, *labels)
+    yield from (head, earliest, records, size, ready, in_flight, delayed, dead_lettered, behind, overrun)
     doc = "Whether there are more topics than the families by topic show."
     yield gauge("topics_topic_metrics_truncated", doc, int(truncated))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from topics import __version__
-from topics.server import queueschemas
+from topics.server import archiveschemas, groupschemas, queueschemas, routerschemas, sqlschemas
 from topics.server.principal import NO_SCOPE
 from topics.server.route import Route
 from topics.server.schemas import COMPONENTS, answer
@@ -15,9 +15,13 @@ from topics.server.streamtokens import QUERY_NAME
 TAGS = {
     "topics": "Logs by name: create, configure, look at, list and delete them.",
     "records": "Append records, read them behind a cursor, delete them.",
+    "groups": "Positions that the server keeps and consumers share: consume, ack, give back, reset, look.",
     "queues": "Hand out the records of a queue as jobs: lease, complete, give back, push, and bring back dead letters.",
+    "routers": "Copy what one topic gets into another: put, look at, list and delete the rules.",
+    "sql": "Topics, groups and records in SQL statements.",
     "watch": "Follow many topics over one connection: event streams (SSE), and a WebSocket that also writes.",
     "batches": "Writes over several topics that happen together or not at all.",
+    "archives": "How far copies elsewhere have come, so that retention can wait for them.",
     "operations": "Health, metrics, and this document.",
 }
 _ERRORS = {
@@ -51,7 +55,12 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         "tags": [{"name": name, "description": words} for name, words in TAGS.items()],
         "paths": paths,
         "components": {
-            "schemas": COMPONENTS | queueschemas.COMPONENTS,
+            "schemas": COMPONENTS
+            | queueschemas.COMPONENTS
+            | groupschemas.COMPONENTS
+            | routerschemas.COMPONENTS
+            | archiveschemas.COMPONENTS
+            | sqlschemas.COMPONENTS,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer"},
                 "token": {"type": "apiKey", "in": "query", "name": QUERY_NAME},

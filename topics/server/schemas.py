@@ -102,6 +102,26 @@ _CONFIG_SCHEMAS: dict[str, Schema] = {
     "dead_letter": {"type": ["string", "null"], "pattern": TOPIC_RULE, "description": "Queue: where such jobs go."},
     "leases_durable": FLAG | {"description": "Queue: whether leases survive a crash."},
     "partitions": {"type": "integer", "minimum": 1, "maximum": limits.PARTITIONS_MAX},
+    "alias": {
+        "type": ["string", "null"],
+        "pattern": TOPIC_RULE,
+        "description": "Another name, unique among names and aliases.",
+    },
+    "protect_unarchived": FLAG | {"description": "Whether retention waits for the archives."},
+    "protect_groups": {
+        "type": "array",
+        "items": {"type": "string", "pattern": TOPIC_RULE},
+        "maxItems": limits.PROTECT_GROUPS_MAX,
+        "description": "Consumer groups that retention waits for.",
+    },
+    "protect_max_bytes": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": limits.U64_MAX,
+        "description": "What a partition holds at most while retention waits.",
+    },
+    "visibility_ms": U64
+    | {"description": "How long a consumer of a group has what it was handed; 0 is `TOPICS_GROUP_VISIBILITY_MS`."},
 }
 _TOPIC_CONFIG = object_shape(
     "",
@@ -202,7 +222,8 @@ COMPONENTS: dict[str, Schema] = {
             "last_read_ts": STAMP,
         },
         _SEVERAL
-        | {"stopped": TEXT | {"description": "Why the topic takes no writes any more."}, "queue": ref("QueueState")},
+        | {"stopped": TEXT | {"description": "Why the topic takes no writes any more."}, "queue": ref("QueueState")}
+        | {"holding": ref("Holding"), "archives": {"type": "array", "items": ref("ArchiveProgress")}},
     ),
     "TopicSummary": object_shape(
         "topic head_seq earliest_seq count bytes durable effective_priority",
@@ -298,6 +319,12 @@ COMPONENTS: dict[str, Schema] = {
         "stage records",
         {
             "stage": {"type": "string", "minLength": 1, "maxLength": limits.STAGE_ID_BYTES_MAX},
+            "at": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "maximum": limits.U64_MAX,
+                "description": "How many records the stage holds before these: a repeated request then adds nothing.",
+            },
             "records": RECORDS,
             "node": WRITE_OPTIONS["node"],
             "disable_backpressure": WRITE_OPTIONS["disable_backpressure"],

@@ -13,15 +13,20 @@ from functools import lru_cache
 from topics.errors import MethodNotAllowed, NotFound
 from topics.server.route import Route
 from topics.server.routes import (
+    archives,
     backup,
     delete,
     diff,
     document,
+    groups,
+    groupwatch,
     health,
     metrics,
     queues,
     records,
     redrive,
+    routers,
+    sql,
     stages,
     tokens,
     topics,
@@ -37,14 +42,19 @@ _SERVED = (
     *delete.ROUTES,
     *queues.ROUTES,
     *work.ROUTES,
+    *groups.ROUTES,
+    *groupwatch.ROUTES,
     *redrive.ROUTES,
+    *routers.ROUTES,
     *stages.ROUTES,
+    *sql.ROUTES,
     *tokens.ROUTES,
     *watch.ROUTES,
     *ws.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
     *backup.ROUTES,
+    *archives.ROUTES,
 )
 ROUTES = (*_SERVED, *document.routes(_SERVED))
 """Every route of the server."""

@@ -67,6 +67,11 @@ class Throttle:
         elif self.share < 1.0:
             self.share = min(1.0, self.share + SHARE_STEP)
 
+    def pardon(self, share: float) -> None:
+        """What happened since the share was `share` is over and says nothing of the load."""
+        self.share = max(self.share, share)
+        self._beat_ns = self._clock.ticks_ns()
+
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Beat on a loop until `stop`; nothing when it is off."""
         if self._lag_ms_max:

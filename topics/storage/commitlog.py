@@ -101,6 +101,9 @@ class CommitLog(Protocol):
         waiting to be written, `LogStopped` when the shard has failed.
         """
 
+    def sync(self, shard: int) -> None:
+        """Make durable what was appended to a shard, as soon as possible; of one that has failed, nothing is."""
+
     def queued_bytes(self, shard: int) -> int:
         """What was appended and has not reached the operating system yet."""
 

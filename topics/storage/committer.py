@@ -114,6 +114,12 @@ class Committer:
             self._wake()
         return group
 
+    def sync(self) -> None:
+        """Sync what was queued in the next round."""
+        with self._lock:
+            self._sync_group = self._last_group
+            self._wake()
+
     def trim(self, trim: Trim, done: Done) -> None:
         """Trim in the next round; `done` is called on the engine's thread afterwards."""
         with self._lock:

@@ -106,6 +106,9 @@ class Wal:
         for committer in self._committers:
             committer.cut(one_done)
 
+    def sync(self, shard: int) -> None:
+        self._committers[shard].sync()
+
     def queued_bytes(self, shard: int) -> int:
         return self._committers[shard].metrics.queue_bytes
 

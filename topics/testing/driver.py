@@ -39,10 +39,11 @@ class Driver:
         return cast(Wal, self.engine.wal)
 
     def work(self) -> None:
-        """Flush and run the WAL until nothing is left to do."""
+        """Flush, run the WAL and forward what routers have to until nothing is left to do."""
         for _ in range(ROUNDS_MAX):
             self.engine.flush()
-            if not self.wal.work():
+            worked = self.wal.work()
+            if not self.engine.forwarding.pump() and not worked:
                 return
         raise AssertionError("the WAL finds more to do for ever")
 

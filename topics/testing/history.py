@@ -26,7 +26,7 @@ from typing import NamedTuple
 import msgspec
 
 from topics.core import config as configs
-from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, RouterCommand, Stage
 from topics.core.cut import Shape, cut
 from topics.core.read import Span
 from topics.core.records import Records
@@ -287,7 +287,8 @@ class History:
 
     def settle(self, engine: Engine, commands: Sequence[Command], ticks_ns: int) -> None:
         """All these commands have been answered: look at what they changed."""
-        topics = {command.topic for command in commands if not isinstance(command, Stage | Publish | Abort)}
+        unnamed = Stage | Publish | Abort | RouterCommand
+        topics = {command.topic for command in commands if not isinstance(command, unnamed)}
         for command in commands:
             if isinstance(command, Publish):
                 assert self.publishing is not None and isinstance(self.publishing.reply, Published)

@@ -15,6 +15,7 @@ from topics.wire.records import WriteBatch, decode_write
 class StageRequest(msgspec.Struct, frozen=True):
     stage: str
     batch: WriteBatch
+    at: int | None = None
 
 
 class PublishRequest(msgspec.Struct, frozen=True):
@@ -25,6 +26,7 @@ class PublishRequest(msgspec.Struct, frozen=True):
 
 class _StageBody(msgspec.Struct):
     stage: str
+    at: int | None = None
 
 
 class _PublishBody(msgspec.Struct):
@@ -46,8 +48,13 @@ def decode_stage(body: bytes, limits: RecordLimits) -> StageRequest:
     """A write body with the name of a stage beside the records; what makes a write idempotent has no place here."""
     batch = decode_write(body, limits)
     # A write ignores what it does not know, so `stage` is looked at here: its type, and that it stands there once.
-    stage = json.decode(_stage_decoder, body).stage
+    parsed = json.decode(_stage_decoder, body)
     json.refuse_repeated_keys(body, lambda root: [("", root)])
+    return stage_request(parsed.stage, batch, None if parsed.at is None else whole("at", parsed.at, U64_MAX))
+
+
+def stage_request(stage: str, batch: WriteBatch, at: int | None) -> StageRequest:
+    """A write into a stage, or `InvalidRequest` for what a stage cannot do."""
     if batch.dedupe_key is not None:
         raise InvalidRequest(
             "a stage is made idempotent by its publish: give producer_id and epoch there",
@@ -60,7 +67,7 @@ def decode_stage(body: bytes, limits: RecordLimits) -> StageRequest:
             field="delay_ms",
             expected="no delay_ms or not_before",
         )
-    return StageRequest(stage, batch)
+    return StageRequest(stage, batch, at)
 
 
 def decode_publish(body: bytes) -> PublishRequest:

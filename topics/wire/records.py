@@ -35,7 +35,9 @@ class _Record(msgspec.Struct, gc=False):
     meta: Raw | UnsetType = UNSET
 
 
-class _Body(msgspec.Struct):
+class WriteBody(msgspec.Struct):
+    """A write as the wire says it; unset is "not said"."""
+
     records: list[_Record]
     node: str | UnsetType | None = UNSET
     idempotency_key: str | UnsetType | None = UNSET
@@ -51,9 +53,9 @@ class _Body(msgspec.Struct):
     not_before: int | UnsetType | None = UNSET
 
 
-_decoder = msgspec.json.Decoder(_Body)
-_SAID_NOTHING = (UNSET,) * (len(_Body.__struct_fields__) - 2)
-_OPTION_KEYS = [b'"%b"' % name.encode() for name in _Body.__struct_fields__[2:]]
+_decoder = msgspec.json.Decoder(WriteBody)
+_SAID_NOTHING = (UNSET,) * (len(WriteBody.__struct_fields__) - 2)
+_OPTION_KEYS = [b'"%b"' % name.encode() for name in WriteBody.__struct_fields__[2:]]
 # What the parts of a request take without spaces and without their values; an escape or a null takes more.
 _EMPTY_BYTES = len('{"records":[]}') - len(",")
 _RECORD_BYTES = len('{"data":},')
@@ -91,7 +93,7 @@ class WriteBatch:
         self.not_before_ms = 0
         """Of jobs: nobody gets them before."""
 
-    def _take_options(self, body: _Body) -> None:
+    def take_options(self, body: WriteBody) -> None:
         self.dedupe_key = _dedupe_key(body)
         self.create = _said(body.create)
         self.config = _said(body.config)
@@ -150,7 +152,7 @@ def decode_write(body: bytes, limits: RecordLimits = DEFAULT_LIMITS) -> WriteBat
 
     batch = WriteBatch(records)
     if options != _SAID_NOTHING:
-        batch._take_options(parsed)
+        batch.take_options(parsed)
     return batch
 
 
@@ -175,7 +177,7 @@ def _partition(partition: int | None) -> int | None:
     return partition
 
 
-def _dedupe_key(body: _Body) -> DedupeKey | None:
+def _dedupe_key(body: WriteBody) -> DedupeKey | None:
     idempotency_key = _said(body.idempotency_key)
     said = {name: value for name in _PRODUCER if (value := _said(getattr(body, name))) is not None}
     if not said:

@@ -31,6 +31,11 @@ DEFAULTS = {
     "dead_letter": None,
     "leases_durable": False,
     "partitions": 1,
+    "alias": None,
+    "protect_unarchived": False,
+    "protect_groups": [],
+    "protect_max_bytes": 2**30,
+    "visibility_ms": 0,
 }
 
 

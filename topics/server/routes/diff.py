@@ -3,21 +3,26 @@
 The records of the answer are the stored bytes as they are. A long-poll waits for anything behind the place where its
 empty page ended, so what came between the read and the wait ends the wait at once. It ends with the client's
 sending as well: somebody who only reads on cannot be told from somebody who is gone, and gets what there is.
+
+As an Arrow stream the answer is records only. What the JSON answer says beside them is the header `Topics-Page`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
+from topics.core.cut import Render, cut
 from topics.core.names import check_topic
 from topics.engine.engine import Engine
 from topics.engine.host import Host
-from topics.limits import SECOND_MS
+from topics.limits import ARROW_RECORDS_MAX, SECOND_MS
 from topics.model import Page
 from topics.server.answers import NS_PER_MS, later
+from topics.server.arrow import ARROW_STREAM, or_arrow, wants_arrow, with_codecs
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
@@ -26,22 +31,46 @@ from topics.server.schemas import TOPIC, answer, body
 from topics.wire.diff import DiffRequest, decode_diff
 
 _ANSWER = (
-    b'{"topic":"%b",%b"records":[%b],"next_from_seq":%d,"head_seq":%d,"earliest_seq":%d,"caught_up":%b,"tombstone":%b,'
+    b'{"topic":"%b",%b%b%b%b"next_from_seq":%d,"head_seq":%d,"earliest_seq":%d,"caught_up":%b,"tombstone":%b,'
     b'"lag":%d,"epoch":%d,"performance":{"server_total_ms":%.3f,"records_scanned":%d}}'
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """How the records of an answer are written, and how many there may be; 0 is what the settings say."""
+
+    render: Render
+    limit_max: int = 0
+
+
+_JSON = _Format(cut)
+
+
 def diff(context: Context, request: Request, reply: Reply) -> None:
+    if wants_arrow(request):
+        with_codecs(_diff_arrow, context, request, reply)
+    else:
+        _diff(context, request, reply, _JSON)
+
+
+def _diff_arrow(context: Context, request: Request, reply: Reply) -> None:
+    from topics.wire.arrow import arrow_page
+
+    _diff(context, request, reply, _Format(arrow_page, ARROW_RECORDS_MAX))
+
+
+def _diff(context: Context, request: Request, reply: Reply, format: _Format) -> None:
     host = context.ready()
     topic = check_topic(request.params["topic"])
     wanted = decode_diff(request.body)
-    page = _read(host.engine, topic, wanted, wanted.from_seq)
+    page = _read(host.engine, topic, wanted, wanted.from_seq, format)
     if not wanted.wait_ms or not _is_idle(page):
-        reply(_answer(context, host, request, page, page.scanned))
+        reply(_answer(context, host, request, page, page.scanned, format))
         return
     gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     request.on_gone = partial(_end, gone)
-    later(context, request, reply, _wait(context, host, request, wanted, page, gone))
+    later(context, request, reply, _wait(context, host, request, wanted, page, gone, format))
 
 
 def _end(waiting: asyncio.Future[None]) -> None:
@@ -50,7 +79,13 @@ def _end(waiting: asyncio.Future[None]) -> None:
 
 
 async def _wait(
-    context: Context, host: Host, request: Request, wanted: DiffRequest, page: Page, gone: asyncio.Future[None]
+    context: Context,
+    host: Host,
+    request: Request,
+    wanted: DiffRequest,
+    page: Page,
+    gone: asyncio.Future[None],
+    format: _Format,
 ) -> Response:
     """Read until there is something to tell, the time is over, or the client or the server wants to stop."""
     loop = asyncio.get_running_loop()
@@ -61,16 +96,16 @@ async def _wait(
     while waiting and _is_idle(page):
         log = machine.log(machine.topic(page.topic), wanted.partition)
         waiting = await host.wait_visible(log, page.next_from_seq, deadline - loop.time(), gone)
-        page = _read(host.engine, page.topic, wanted, page.next_from_seq)
+        page = _read(host.engine, page.topic, wanted, page.next_from_seq, format)
         scanned += page.scanned
-    return _answer(context, host, request, page, scanned)
+    return _answer(context, host, request, page, scanned, format)
 
 
 def _is_idle(page: Page) -> bool:
     return not page.count and page.tombstone is None and page.caught_up
 
 
-def _read(engine: Engine, topic: str, wanted: DiffRequest, from_seq: int) -> Page:
+def _read(engine: Engine, topic: str, wanted: DiffRequest, from_seq: int, format: _Format) -> Page:
     return engine.read(
         topic,
         from_seq,
@@ -81,16 +116,18 @@ def _read(engine: Engine, topic: str, wanted: DiffRequest, from_seq: int) -> Pag
         nodes=wanted.nodes,
         match=wanted.match,
         shape=wanted.shape,
+        render=format.render,
+        limit_max=format.limit_max,
     )
 
 
-def _answer(context: Context, host: Host, request: Request, page: Page, scanned: int) -> Response:
+def _answer(context: Context, host: Host, request: Request, page: Page, scanned: int, format: _Format) -> Response:
     topic = host.engine.machine.topics.get(page.topic)
     several = topic is not None and topic.config.partitions > 1
     text = _ANSWER % (
         page.topic.encode(),
         b'"partition":%d,' % page.partition if several else b"",
-        page.body,
+        *((b'"records":[', page.body, b"],") if format is _JSON else (b"", b"", b"")),
         page.next_from_seq,
         page.head_seq,
         page.earliest_seq,
@@ -101,7 +138,9 @@ def _answer(context: Context, host: Host, request: Request, page: Page, scanned:
         (context.clock.ticks_ns() - request.received_ns) / NS_PER_MS,
         scanned,
     )
-    return Response(200, text)
+    if format is _JSON:
+        return Response(200, text)
+    return Response(200, page.body, ARROW_STREAM.encode(), ((b"Topics-Page", text),))
 
 
 ROUTES = (
@@ -114,11 +153,17 @@ ROUTES = (
             "Read records behind a cursor",
             "Returns the records after `from_seq`, in order. Pass `next_from_seq` back as `from_seq` to go on; "
             "`caught_up` says that there is nothing more for now. What was lost to a cap, a TTL or a crash before the "
-            "reader came is told as a `tombstone`. With `wait_ms` an empty read waits for records.",
+            "reader came is told as a `tombstone`. With `wait_ms` an empty read waits for records. With `Accept: "
+            "application/vnd.apache.arrow.stream` the records are an Arrow stream, up to 65536 of them, with the "
+            "columns `seq`, `ts`, `node`, `tag`, `meta` and `data` (JSON text); the rest of the answer is then JSON in "
+            "the header `Topics-Page`.",
             "records",
             parameters=(TOPIC,),
             request_body=body("DiffRequest", required=False),
-            responses={"200": answer("Page", "The records, and where to go on.")},
+            responses={
+                "200": or_arrow(answer("Page", "The records, and where to go on.")),
+                "406": answer("Error", "Only an Arrow stream is accepted, and the server has no `pyarrow`."),
+            },
         ),
         name_param="topic",
     ),

@@ -2,7 +2,7 @@
 
 One decode, one command, one ticket; the answer is formatted by hand when the ticket is done. A task is made only for a
 write that must not be refused (`disable_backpressure`) while the disk is behind. Plain writes rarely come here: those
-of one turn are stored together, see `lane.py`.
+of one turn are stored together, see `lane.py`. A body may be an Arrow stream, see `arrow.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.errors import Throttled
 from topics.server.answers import NS_PER_MS, later, when_done
+from topics.server.arrow import or_arrow, sends_arrow, with_codecs
 from topics.server.auth import check_config
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
@@ -27,8 +28,22 @@ from topics.wire.records import WriteBatch, decode_write
 
 
 def write(context: Context, request: Request, reply: Reply) -> None:
+    if sends_arrow(request):
+        with_codecs(_write_arrow, context, request, reply)
+    else:
+        context.ready()
+        _write(context, request, reply, decode_write(request.body, context.record_limits))
+
+
+def _write_arrow(context: Context, request: Request, reply: Reply) -> None:
+    from topics.wire.arrowbody import decode_arrow_write
+
+    context.ready()
+    _write(context, request, reply, decode_arrow_write(request.body, Query(request.query), context.record_limits))
+
+
+def _write(context: Context, request: Request, reply: Reply, batch: WriteBatch) -> None:
     host = context.ready()
-    batch = decode_write(request.body, context.record_limits)
     if not batch.disable_backpressure:
         context.throttle.admit()
     command = _command(host, request, batch)
@@ -103,7 +118,9 @@ ROUTES = (
             "Append records",
             "Appends 1 or more records as one atomic write; the server assigns their seqs. A topic that does not exist "
             "is created, with `config`, unless `create` is false. A write with an idempotency key (the field, or the "
-            "header `Idempotency-Key`) is safe to repeat within the topic's window.",
+            "header `Idempotency-Key`) is safe to repeat within the topic's window. The body may be an Arrow stream "
+            "(`Content-Type: application/vnd.apache.arrow.stream`) with the columns `data` (JSON text), and if wanted "
+            "`tag`, `node` and `meta`; the other fields but `config` are then parameters of the query.",
             "records",
             parameters=(
                 TOPIC,
@@ -115,7 +132,7 @@ ROUTES = (
                     "schema": {"type": "string", "minLength": 1, "maxLength": 256},
                 },
             ),
-            request_body=body("WriteRequest"),
+            request_body=or_arrow(body("WriteRequest")),
             responses={
                 "200": answer("Written", "The records are in the log, as safe as the topic's class asks for."),
                 "201": answer("Written", "The same, and this write created the topic."),

@@ -11,8 +11,10 @@ from topics.core.names import check_topic
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.errors import Throttled
+from topics.limits import U64_MAX
 from topics.model import Aborted, Published, StageState, Written
 from topics.server.answers import later, success, when_done
+from topics.server.arrow import or_arrow, sends_arrow, with_codecs
 from topics.server.auth import check_name
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
@@ -20,18 +22,36 @@ from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.records import partition_for
 from topics.server.schemas import TOPIC, answer, body
-from topics.wire.batch import decode_abort, decode_publish, decode_stage
+from topics.wire.batch import StageRequest, decode_abort, decode_publish, decode_stage, stage_request
+from topics.wire.query import Query
 
 
 def stage(context: Context, request: Request, reply: Reply) -> None:
+    if sends_arrow(request):
+        with_codecs(_stage_arrow, context, request, reply)
+    else:
+        context.ready()
+        _stage(context, request, reply, decode_stage(request.body, context.record_limits))
+
+
+def _stage_arrow(context: Context, request: Request, reply: Reply) -> None:
+    from topics.wire.arrowbody import decode_arrow_write
+
+    context.ready()
+    query = Query(request.query)
+    batch = decode_arrow_write(request.body, query, context.record_limits)
+    at = query.whole("at", 0, U64_MAX) if query.text("at") else None
+    _stage(context, request, reply, stage_request(query.text("stage"), batch, at))
+
+
+def _stage(context: Context, request: Request, reply: Reply, wanted: StageRequest) -> None:
     host = context.ready()
     topic = check_topic(request.params["topic"])
-    wanted = decode_stage(request.body, context.record_limits)
     if not wanted.batch.disable_backpressure:
         context.throttle.admit()
     # The name alone says whose a stage is, so another key must not add to it or learn of it.
     _check_stages(host, request, (wanted.stage,))
-    command = Stage(wanted.stage, topic, wanted.batch.records, partition_for(host, topic, wanted.batch))
+    command = Stage(wanted.stage, topic, wanted.batch.records, partition_for(host, topic, wanted.batch), wanted.at)
 
     def make(ticket: Ticket) -> Response:
         state = ticket.result()
@@ -118,10 +138,12 @@ ROUTES = (
             "Stage records",
             "Puts records aside for a topic: durable, seen by nobody, and gone at `expires_ts` unless their stage is "
             "published. A stage takes records until then, all for one partition of one topic. A repeated request adds "
-            "its records again; use a fresh stage name for each attempt and abort the others.",
+            "its records again, unless it says at which place in the stage they belong (`at`); use a fresh stage name "
+            "for each attempt and abort the others. The body may be an "
+            "Arrow stream, as that of a write; `stage` is then a parameter of the query.",
             "batches",
             parameters=(TOPIC,),
-            request_body=body("StageRequest"),
+            request_body=or_arrow(body("StageRequest")),
             responses={"200": answer("StageState", "What the stage holds now.")},
         ),
         name_param="topic",

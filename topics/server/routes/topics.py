@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from topics.core.commands import Configure, Drop
 from topics.core.config import as_wire
 from topics.core.names import check_topic
@@ -16,6 +18,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.schemas import PARTITION, TOPIC, answer, body, flag_parameter, parameter
+from topics.wire.archive import archive_fields
 from topics.wire.config import decode_config
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query
@@ -57,7 +60,8 @@ def drop(context: Context, request: Request, reply: Reply) -> None:
     def make(ticket: Ticket) -> Response:
         dropped = ticket.result()
         assert isinstance(dropped, Dropped)
-        fields = {"topic": dropped.topic, "deleted": dropped.deleted, "routers_removed": []}
+        removed = [name for name in dropped.routers if request.principal.may_touch(name)]
+        fields = {"topic": dropped.topic, "deleted": dropped.deleted, "routers_removed": removed}
         return success(context, request, fields)
 
     command = Drop(check_topic(request.params["topic"]), if_empty)
@@ -85,6 +89,10 @@ def _state(found: TopicState) -> dict[str, object]:
         fields[name] = getattr(found, name)
     if found.stopped is not None:
         fields["stopped"] = found.stopped
+    if found.holding is not None:
+        fields["holding"] = msgspec.to_builtins(found.holding)
+    if found.archives:
+        fields["archives"] = [archive_fields(each, found.partitions) for each in found.archives]
     return fields | _queue(found)
 
 
@@ -234,8 +242,8 @@ ROUTES = (
         drop,
         Operation(
             "Delete a topic",
-            "Removes the topic with everything in it, for good. Deleting one that is not there answers `deleted: "
-            "false`.",
+            "Removes the topic with everything in it, for good, and the routers from it or to it, which "
+            "`routers_removed` names. Deleting one that is not there answers `deleted: false`.",
             "topics",
             parameters=(TOPIC, flag_parameter("if_empty", False, "Refuse unless the topic holds no records.")),
             responses={"200": answer("Dropped", "Whether there was such a topic.")},

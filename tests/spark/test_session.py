@@ -1,0 +1,72 @@
+"""A server said once for a session: SQL, streams and joins over topics by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from topics.spark.session import Session, connect
+from topics.testing.served import RunningServer, running_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEY = "a-key-that-nobody-should-see"
+
+
+@pytest.fixture
+def served() -> Iterator[RunningServer]:
+    """A server that wants a key."""
+    with running_server(api_keys=KEY) as server:
+        yield server
+
+
+@pytest.fixture
+def session(spark: SparkSession, served: RunningServer) -> Iterator[Session]:
+    with served.client(KEY) as client:
+        client.topic("orders").write_many([{"data": {"id": n}, "tag": f"t{n}"} for n in range(5)])
+        client.topic("orders.eu").create()
+        yield connect(spark, served.url, KEY)
+    spark.sql("DROP DATABASE topics CASCADE")
+
+
+def test_topics_are_tables(
+    spark: SparkSession, session: Session, served: RunningServer, tmp_path: Path, spark_event_log: Path
+) -> None:
+    assert session.tables == {"orders": "orders", "orders_eu": "orders.eu"}
+    found = spark.sql("SELECT seq, tag FROM topics.orders WHERE seq > 2 AND tag <> 't3'").collect()
+    assert [(row.seq, row.tag) for row in found] == [(3, "t2"), (5, "t4")]
+    spark.sql("""INSERT INTO topics.orders (data, tag) SELECT to_json(struct(7 AS id)), 'new'""")
+    spark.createDataFrame([(2, "two"), (7, "seven")], "id int, name string").createOrReplaceTempView("names")
+    joined = """
+        SELECT names.name, orders.tag FROM topics.orders JOIN names ON get_json_object(orders.data, '$.id') = names.id
+    """
+    assert {(row.name, row.tag) for row in spark.sql(joined).collect()} == {("two", "t2"), ("seven", "new")}
+    columns = [row.col_name for row in spark.sql("DESCRIBE topics.orders").collect()]
+    assert columns == ["topic", "partition", "seq", "ts", "node", "tag", "meta", "data"]
+    query = (
+        spark.readStream.table("topics.orders")
+        .selectExpr("upper(tag) AS tag", "data")
+        .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .toTable("topics.orders_eu")
+    )
+    query.awaitTermination()
+    with served.client(KEY) as client:
+        copied = client.topic("orders.eu").diff(include_tags=True).records
+        assert [record.tag for record in copied] == ["T0", "T1", "T2", "T3", "T4", "NEW"]
+        client.topic("later").write(1)
+        client.topic("orders.eu").drop()
+    assert session.refresh() == {"later": "later", "orders": "orders"}
+    assert spark.sql("SELECT count(*) AS count FROM topics.later").first().count == 1  # type: ignore[union-attr]
+    assert [row.tableName for row in spark.sql("SHOW TABLES IN topics").collect()] == ["later", "orders"]
+    assert spark.read.format("topics").option("topic", "orders").load().count() == 6
+    assert [row.count for row in session.lag("orders").rows] == [6]
+    assert served.url in repr(session)
+    shown = spark.sql("EXPLAIN EXTENDED SELECT * FROM topics.orders").first()[0]  # type: ignore[index]
+    logged = "".join(path.read_text() for path in spark_event_log.rglob("*") if path.is_file())
+    assert "topics" in logged
+    assert KEY not in shown + logged + repr(session) + str(spark.sparkContext.getConf().getAll())

@@ -1,0 +1,195 @@
+"""What is refused, where, and what would be right; and that no damaged word is read as something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from topics.errors import InvalidSql
+from topics.sql.grammar import Origin, parse, parse_script
+from topics.sql.statements import Consume, CreateTopic, Explain, Select
+from topics.sql.tokens import Kind, tokenize
+
+EXAMPLES = (
+    "CREATE TOPIC IF NOT EXISTS app.x PARTITIONS 4 ALIAS y WITH (ttl_ms = 5, protect_groups = ('a', 'b'))",
+    "ALTER TOPIC x SET (retention_max_bytes = 10, alias = NULL)",
+    "ALTER TOPIC x ADD SOURCE a.b ON INSERT, UPDATE WHERE (c = 1) PARTITION BY (d) WITH (payload = 'full')",
+    "ALTER TOPIC x DROP SOURCE a.b ON DELETE",
+    "DROP TOPIC IF EXISTS x",
+    "CLEAR TOPIC x PARTITION 1",
+    "INSERT INTO TOPIC x PARTITION 2 (data, tag) VALUES ('1', 'a'), ('2', NULL)",
+    "INSERT INTO TOPIC x KEY 'k' VALUES (-1.5)",
+    "CONSUME FROM x PARTITION 3 GROUP 'g' CONSUMER 'c' FROM OFFSET 12 LIMIT 5 WAIT 100",
+    "CONSUME FROM x GROUP g FROM TIMESTAMP '2026-01-28' LIMIT 5",
+    "CONSUME FROM x GROUP g FROM EARLIEST",
+    "ACK x GROUP g CONSUMER c PARTITION 2 UPTO OFFSET 9",
+    "RESET GROUP g ON x PARTITION 1 TO LATEST",
+    "DROP GROUP g ON x",
+    "SHOW TOPICS LIKE 'a%'",
+    "SHOW GROUPS ON x",
+    "SHOW ROUTES",
+    "DESCRIBE TOPIC x",
+)
+
+
+def damaged(text: str) -> Iterator[tuple[str, str]]:
+    """The text with one word or sign removed, said twice, or replaced by one that means nothing.
+
+    Names and values stay: nobody can tell another name or number from the one that was meant.
+    """
+    for token in tokenize(text):
+        word = text[token.start : token.end]
+        if not (token.kind is Kind.WORD and word.isupper()) and not (token.kind is Kind.SIGN and word not in ".-"):
+            continue
+        before, after = text[: token.start], text[token.end :]
+        yield f"without {word}", f"{before} {after}"
+        yield f"{word} twice", f"{before}{word} {word}{after}"
+        yield f"{word} replaced", f"{before} zzz {after}"
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_no_damaged_word_is_read_as_something_else(text: str) -> None:
+    (meant,) = parse(text)
+    for what, wrong in damaged(text):
+        try:
+            found = parse(wrong)
+        except InvalidSql as error:
+            assert error.detail["line"] == 1 and error.detail["column"] >= 1
+        else:
+            assert found == [meant], f"{what}: {wrong}"
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_a_statement_that_ends_early_says_what_is_missing(text: str) -> None:
+    (meant,) = parse(text)
+    tokens = tokenize(text)
+    for count in range(1, len(tokens)):
+        cut = text[: tokens[count - 1].end]
+        try:
+            assert parse(cut) != [meant]
+        except InvalidSql as error:
+            assert error.detail["expected"], cut
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_words_are_the_same_in_any_case(text: str) -> None:
+    lowered = "".join(part.lower() if number % 2 == 0 else f"'{part}'" for number, part in enumerate(text.split("'")))
+    assert parse(lowered) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "expected", "sentence"),
+    [
+        ("CREATE TOPIC orders PARTITION 4", 1, 21, ["PARTITIONS", "ALIAS", "WITH", "the end"], "PARTITION is not"),
+        ("create topic", 1, 13, ["IF", "the name of a topic"], "ends too early"),
+        ("select 1;\n  create topic x wit", 2, 18, ["PARTITIONS", "ALIAS", "WITH", "the end"], "wit is not"),
+        ("create topic x with (ttl_ms = 'x')", 1, 31, ["an integer from 0 to 2^64-1"], "ttl_ms must be"),
+        ("create topic x with (ttl_ms = 1, retention_seconds = 2)", 1, 54, [], "ttl_ms is said twice"),
+        ("create topic x with (partitions = 2, partitions = 3)", 1, 51, [], "said twice"),
+        ("create topic x partitions 0", 1, 27, ["a whole number from 1"], "whole number"),
+        ('create topic "a b"', 1, 14, None, "is not a topic name"),
+        ("create topic x alias x", 1, 22, ["another name"], "alias must be another name"),
+        ("insert into topic x values ('hello')", 1, 29, None, "not JSON"),
+        ("insert into topic x (tag) values ('a')", 1, 25, ["data"], "a record has data"),
+        ("insert into topic x (data, price) values (1, 2)", 1, 28, ["data", "tag", "node", "meta"], "price is no"),
+        ("insert into topic x values (1, 2)", 1, 30, [")"], ", is not"),
+        ("consume from x limit 0", 1, 22, ["a whole number from 1"], "a limit"),
+        ("consume from x consumer c", 1, 16, None, "consumer is not"),
+        ("consume from x wait 30001", 1, 21, None, "milliseconds"),
+        ("ack x group g upto -1", 1, 20, None, "an offset"),
+        ("ack x group 'a b' upto 1", 1, 13, None, "is not the name of a group"),
+        ("reset group g on x to 'yesterday'", 1, 23, None, "is not understood"),
+        ("reset group g on x to timestamp 'yesterday'", 1, 33, None, "no time"),
+        ("alter topic x add source t on insert where (a = (select 1))", 1, 45, None, "a query cannot stand"),
+        ("alter topic x add source t on insert where (count(*) > 1)", 1, 45, None, "an aggregate"),
+        ("alter topic x add source t on insert where (a = ?)", 1, 49, ["a literal"], "no parameter"),
+        ("alter topic x add source t on insert where (a, b)", 1, 48, [")"], "one condition"),
+        ("alter topic x add source t on insert, insert", 1, 39, [], "INSERT is said twice"),
+        (
+            "alter topic x add source t on insert with (payload = 'all')",
+            1,
+            54,
+            ["'key'", "'full'", "'diff'"],
+            "payload",
+        ),
+        ("explain explain select 1", 1, 25, None, "not itself"),
+        ("", 1, 1, None, "no statement"),
+        ("select 'abc", 1, 8, ["'"], "a quote has no end"),
+        ("select /* abc", 1, 8, ["*/"], "a comment has no end"),
+        ("truncate x", 1, 1, None, "truncate is not understood here"),
+    ],
+)
+def test_a_refusal_says_where_and_what_would_be_right(
+    text: str, line: int, column: int, expected: list[str] | None, sentence: str
+) -> None:
+    with pytest.raises(InvalidSql) as refused:
+        parse(text)
+    detail = refused.value.detail
+    assert (detail["line"], detail["column"]) == (line, column)
+    assert expected is None or detail["expected"] == expected
+    assert sentence in refused.value.message
+    shown, carets = refused.value.message.split("\n")[-2:]
+    assert shown.strip() in text or not text
+    assert set(carets.strip()) == {"^"} and carets.index("^") - 2 == column - 1
+
+
+def test_the_error_is_drawn_with_carets() -> None:
+    with pytest.raises(InvalidSql) as refused:
+        parse("CREATE TOPIC orders PARTITION 4")
+    assert refused.value.message == (
+        "line 1, column 21: PARTITION is not understood here; expected PARTITIONS, ALIAS, WITH or the end\n"
+        "  CREATE TOPIC orders PARTITION 4\n"
+        "                      ^^^^^^^^^"
+    )
+
+
+def test_parameters_are_values_and_never_text() -> None:
+    evil = "x'; DROP TOPIC orders; --"
+    (create, consume, select) = parse(
+        "create topic t with (ttl_ms = ?); consume from t limit ?; select ? from t where tag = ?", [5, 7, 1, evil]
+    )
+    assert create == CreateTopic("t", (("ttl_ms", 5),))
+    assert consume == Consume("t", limit=7)
+    assert select == Select("select $1 from t where tag = $2", (1, evil))
+
+
+def test_numbered_parameters_may_be_used_again() -> None:
+    (first, second) = parse("select $2, $1, $2; consume from t limit $1", [3, "b"])
+    assert first == Select("select $1, $2, $3", ("b", 3, "b"))
+    assert second == Consume("t", limit=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "sentence"),
+    [
+        ("select ?", [], "0 were given"),
+        ("select ?", [1, 2], "2 parameters were given, and the statements use 1"),
+        ("select $1, ?", [1], "all ? or all numbered"),
+        ("select ?, $1", [1], "all ? or all numbered"),
+        ("select $2", [1], "no parameter 2"),
+        ("select $0", [1], "no parameter 0"),
+        ("select 1", [1], "use 0"),
+        ("consume from ? limit 1", ["t"], "? is not understood here"),
+        ("consume from t limit ?", ["5"], "whole number"),
+        ("consume from t limit ?", [True], "whole number"),
+        ("select ?", [{"a": 1}], "a query takes"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(text: str, values: list[object], sentence: str) -> None:
+    with pytest.raises(InvalidSql, match=sentence.replace("?", "[?]")):
+        parse(text, values)
+
+
+def test_a_script_knows_where_its_statements_stand() -> None:
+    text = "show topics;\n explain select 1;; select 2"
+    script = parse_script(text)
+    assert [origin for _, origin in script] == [Origin(text, 0, 1), Origin(text, 22, 2), Origin(text, 33, 3)]
+    assert script[1][0] == Explain(Select("select 1"))
+
+
+def test_what_is_too_long_is_refused() -> None:
+    with pytest.raises(InvalidSql, match="1048576 bytes at most"):
+        parse("select '" + "x" * 1_048_576 + "'")
+    with pytest.raises(InvalidSql, match="1000 at most"):
+        parse("show topics;" * 1001)

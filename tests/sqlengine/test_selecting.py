@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topics
+from tests.client.rig import on_loop, soon
+from topics import errors
+from topics.embedded import Embedded
+
+RECORDS = 600
+
+
+@asynccontextmanager
+async def filled(path: Path, **settings: int) -> AsyncIterator[topics.Client]:
+    """Two partitions of tagged records, some deleted, some in segments, some in memory."""
+    async with topics.open(path, **settings) as client:
+        orders = client.topic("orders")
+        await orders.create(partitions=2, alias="o")
+        for start in range(0, RECORDS, 100):
+            for partition in (0, 1):
+                records: list[Any] = [
+                    {"data": {"n": n, "sku": f"s{n % 7}"}, "tag": f"t{n % 5}-{n}", "node": f"n{n % 3}"}
+                    for n in range(start, start + 100)
+                ]
+                await orders.write_many(records, partition=partition)
+            if start == 300:
+                await checkpoint(client)
+        await orders.delete(match=["tag", "Glob", "t3-*"], partition=1)
+        await orders.write({"n": -1}, partition=0)
+        yield client
+
+
+async def checkpoint(client: topics.Client) -> None:
+    """What is written by now goes into segments."""
+    transport = client._transport
+    assert isinstance(transport, Embedded) and transport._host is not None
+    await transport._host.checkpoint()
+
+
+async def rows(client: topics.Client, text: str, *params: object) -> list[list[Any]]:
+    (result,) = await client.sql(text, list(params))
+    return result.rows
+
+
+CONDITIONS = [
+    "seq > 590",
+    "seq >= 5 AND seq < 9",
+    "7 >= seq",
+    "seq = 77",
+    "seq BETWEEN 30 AND 33 AND partition = 1",
+    "seq IN (5, 500, 9000)",
+    "partition IN (1, 3)",
+    "partition = 1 AND partition = 0",
+    "tag = 't1-1'",
+    "tag = 't3-3'",
+    "tag LIKE 't1-%' AND seq < 40",
+    "tag LIKE 't_-1%'",
+    "tag ^@ 't4-59'",
+    "starts_with(tag, 't2-') AND partition = 0",
+    "tag IS NULL",
+    "ts > now() - INTERVAL 1 HOUR AND seq < 3",
+    "ts < now() - INTERVAL 1 HOUR",
+    "ts >= '2020-01-01' AND ts < TIMESTAMP '2999-01-01' AND seq = 3",
+    "ts <= (SELECT min(ts) FROM orders)",
+    "seq > 3 OR tag = 't1-1'",
+    "NOT (seq > 3)",
+    "seq + 1 = 5",
+    "seq > 3.5 AND seq < 4.5",
+    "seq > -1 AND partition < 1 AND seq <= 2",
+    "node = 'n1' AND seq < 12",
+    "data->>'sku' = 's3' AND seq <= 20",
+]
+
+
+@on_loop
+async def test_what_is_narrowed_gives_what_the_whole_table_would(tmp_path: Path) -> None:
+    async with filled(tmp_path) as client:
+        for condition in CONDITIONS:
+            narrow = f"SELECT partition, seq, tag, node, data FROM orders WHERE {condition} ORDER BY ALL"
+            whole = (
+                "WITH every AS MATERIALIZED (SELECT * FROM orders) SELECT partition, seq, tag, node, data "
+                f"FROM every WHERE {condition} ORDER BY ALL"
+            )
+            assert await rows(client, narrow) == await rows(client, whole), condition
+
+
+@on_loop
+async def test_a_query_sees_all_records_that_are_there(tmp_path: Path) -> None:
+    async with filled(tmp_path) as client:
+        assert await rows(
+            client, "SELECT partition, count(*), min(seq), max(seq) FROM orders GROUP BY 1 ORDER BY 1"
+        ) == [
+            [0, 601, 1, 601],
+            [1, 480, 1, 600],
+        ]
+        assert await rows(client, "SELECT sum((data->>'n')::int) FROM orders WHERE partition = 0") == [[179_699]]
+        first = await rows(client, "SELECT * FROM o WHERE partition = 1 LIMIT 1")
+        assert first[0][:3] == ["orders", 1, 1] and first[0][4:] == ["n0", "t0-0", None, {"n": 0, "sku": "s0"}]
+        joined = "SELECT count(*) FROM orders a JOIN o b ON a.seq = b.seq AND a.partition = 0 AND b.partition = 1"
+        assert await rows(client, joined) == [[480]]
+        twice = (
+            "WITH x AS (SELECT seq FROM orders WHERE partition = 1) SELECT count(*) FROM x, (SELECT max(seq) m FROM x)"
+        )
+        assert await rows(client, twice) == [[480]]
+
+
+@on_loop
+async def test_what_is_written_or_deleted_later_is_seen_by_the_next_query(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": n} for n in range(3)])
+        count = "SELECT count(*) FROM orders"
+        assert await rows(client, count) == [[3]]
+        await orders.write(4)
+        assert await rows(client, count) == [[4]]
+        await orders.delete(before_seq=3)
+        assert await rows(client, count) == [[2]]
+        await orders.configure(cap_records=1)
+        assert await rows(client, count) == [[1]]
+        (result,) = await client.sql("SELECT * FROM orders")
+        assert result.tombstone is None
+
+
+@on_loop
+async def test_values_of_all_types_come_as_json(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        (result,) = await client.sql(
+            "SELECT 1::tinyint a, 2.5::decimal(4, 2) b, 'nan'::double c, 'x'::blob d, [1, NULL] e, {'k': 1.5} f, "
+            "TIMESTAMPTZ '2026-01-28 12:00:00.123+02' g, DATE '2026-01-28' h, INTERVAL 3 DAY i, '[1]'::json j, NULL k, "
+            "9007199254740993::hugeint l, TIMESTAMP '2026-01-28 12:00:00.000001' m, true n"
+        )
+        assert result.rows == [
+            [
+                1,
+                2.5,
+                "nan",
+                "eA==",
+                [1, None],
+                {"k": 1.5},
+                "2026-01-28T10:00:00.123Z",
+                "2026-01-28",
+                "0 months 3 days 0 seconds",
+                [1],
+                None,
+                9_007_199_254_740_993,
+                "2026-01-28T12:00:00.000001",
+                True,
+            ]
+        ]
+        assert [column.type for column in result.columns][:3] == ["TINYINT", "DECIMAL(4,2)", "DOUBLE"]
+
+
+@on_loop
+async def test_parameters_of_a_query_are_values(tmp_path: Path) -> None:
+    async with filled(tmp_path) as client:
+        evil = "' OR 1 = 1; DROP TABLE x; --"
+        assert await rows(client, "SELECT ?, count(*) FROM orders WHERE tag = ?", evil, evil) == [[evil, 0]]
+        assert await rows(client, "SELECT count(*) FROM orders WHERE seq <= $2 AND partition = $1", 0, 5) == [[5]]
+        assert await rows(client, "SELECT count(*) FROM orders WHERE ts > ?", "2999-01-01") == [[0]]
+        assert await rows(
+            client, "SELECT count(*) FROM orders WHERE partition = 0 AND seq IN (SELECT unnest(?))", [1, 2]
+        ) == [[2]]
+
+
+@on_loop
+async def test_a_query_that_is_wrong_says_where(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").write(1)
+        with pytest.raises(errors.InvalidSql) as refused:
+            await client.sql("SHOW TOPICS;\nSELECT seq, price\nFROM orders")
+        assert (refused.value.detail["line"], refused.value.detail["column"]) == (2, 13)
+        assert refused.value.detail["statement"] == 2
+        assert 'Referenced column "price" not found' in refused.value.message
+        with pytest.raises(errors.InvalidSql) as refused:
+            await client.sql("SELECT orders.seq + 'x'::int FROM orders")
+        assert "Could not convert string 'x'" in refused.value.message
+        with pytest.raises(errors.TopicNotFound):
+            await client.sql("SELECT * FROM stock")
+        with pytest.raises(errors.InvalidSql, match=r"there are system\.topics"):
+            await client.sql("SELECT * FROM system.nothing")
+
+
+ENDLESS = "SELECT count(*) FROM range(1000000000000) a, range(1000000000000) b WHERE a.range % 7 = b.range % 11"
+
+
+@on_loop
+async def test_a_query_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    async with topics.open(tmp_path, sql_timeout_ms=100) as client:
+        with pytest.raises(errors.QueryTooExpensive) as refused:
+            await soon(asyncio.ensure_future(client.sql(ENDLESS)))
+        assert refused.value.detail["limit"] == "time_ms"
+        assert await rows(client, "SELECT 1") == [[1]]
+
+
+@on_loop
+async def test_a_query_nobody_waits_for_is_ended(tmp_path: Path) -> None:
+    async with topics.open(tmp_path, sql_queries_max=1) as client:
+        await client.sql("SELECT 1")
+        asking = asyncio.ensure_future(client.sql(ENDLESS))
+        await asyncio.sleep(0)
+        while not asking.done():
+            asking.cancel()
+            await asyncio.wait({asking}, timeout=0.1)
+        assert asking.cancelled()
+        # The only thread there is free again.
+        assert await soon(asyncio.ensure_future(rows(client, "SELECT 1"))) == [[1]]
+
+
+@on_loop
+async def test_closing_ends_what_runs(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.sql("SELECT 1")
+        asking = asyncio.ensure_future(client.sql(ENDLESS))
+        await asyncio.sleep(0)
+        await soon(asyncio.ensure_future(client.close()))
+        with pytest.raises(errors.ShuttingDown):
+            await asking
+
+
+@on_loop
+async def test_a_query_has_a_bound_on_memory_and_rows(tmp_path: Path) -> None:
+    async with topics.open(tmp_path, sql_memory_bytes=32 << 20, sql_rows_max=1000) as client:
+        with pytest.raises(errors.QueryTooExpensive) as refused:
+            await client.sql("SELECT count(*) FROM (SELECT DISTINCT range, hash(range)::varchar FROM range(20000000))")
+        assert refused.value.detail == {"limit": "memory_bytes", "max": 32 << 20, "statement": 1}
+        with pytest.raises(errors.QueryTooExpensive) as refused:
+            await client.sql("SELECT * FROM range(1001)")
+        assert refused.value.detail["limit"] == "rows"
+        assert len(await rows(client, "SELECT * FROM range(1000)")) == 1000
+
+
+@on_loop
+async def test_explain_says_what_is_read(tmp_path: Path) -> None:
+    async with filled(tmp_path) as client:
+        plan = await rows(client, "EXPLAIN SELECT count(*) FROM o WHERE seq > 5 AND partition = 1 AND tag = 'a'")
+        assert plan[0] == ["read", "orders: seq from 6; tag is 'a'; partition in [1]"]
+        assert any("count_star" in line for _, line in plan)

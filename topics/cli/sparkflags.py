@@ -1,0 +1,78 @@
+"""Where a command that uses Spark runs: the flags, and the session that ends with the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from shutil import which
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+
+from topics.cli.target import Target
+from topics.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK = Group("Spark", sort_key=90)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SparkFlags:
+    """The flags that say which Spark, the same for every command that needs one."""
+
+    master: Annotated[
+        str,
+        Parameter(group=SPARK, help="`local[*]`, `spark://HOST:7077`, or `sc://HOST:15002` for Spark Connect."),
+    ] = "local[*]"
+    conf: Annotated[
+        list[str],
+        Parameter(group=SPARK, negative="", help="NAME=VALUE of Spark's config; may be repeated.", show_default=False),
+    ] = field(default_factory=list)
+
+    @contextmanager
+    def session(self) -> Iterator[SparkSession]:
+        require_spark()
+        from topics.spark.launch import session
+
+        with session(self.master, self._config()) as spark:
+            yield spark
+
+    def _config(self) -> dict[str, str]:
+        pairs = [text.partition("=") for text in self.conf]
+        for name, equals, _ in pairs:
+            if not (name and equals):
+                raise InvalidRequest(f"--conf {name}: expected NAME=VALUE", field="conf", expected="NAME=VALUE")
+        return {name: value for name, _, value in pairs}
+
+
+DEFAULT_SPARK = SparkFlags()
+
+
+def require_spark() -> None:
+    """Say what to install when something is missing, before anything begins."""
+    if find_spec("pyspark") is None or find_spec("deltalake") is None:
+        raise InvalidRequest("this needs Spark: pip install 'topics[spark]'", expected="topics[spark]")
+    if which("java") is None:
+        raise InvalidRequest("Spark needs Java: install a JRE of version 17 or later", expected="java")
+
+
+def require_lake() -> None:
+    """The same for what works on a lake without Spark."""
+    if find_spec("deltalake") is None:
+        raise InvalidRequest("a lake needs Delta: pip install 'topics[spark]'", expected="topics[spark]")
+
+
+def server_of(target: Target) -> tuple[str, str]:
+    """Address and key, as the Spark side takes them; a directory cannot be read from other processes."""
+    if target.address is None:
+        raise InvalidRequest(
+            "Spark reads from several processes at once, and a directory is one process's: start `topics serve` on it "
+            "and say --url",
+            field="dir",
+        )
+    return target.address, target.api_key or ""

@@ -1,0 +1,319 @@
+"""Forwarding: every router brought up to what readers see of its source, a little at a time.
+
+How it works. When readers can see more of a log that routers lead from, the log is put in a line, which costs one
+lookup on the way of a write. `pump` works through the line: a step for each router of a log, then the next log, and to
+the end of the line again while there is more. A step takes what there is up to a block, and costs about the same
+however much that is: a router that is behind takes more at once, so that being behind makes it faster.
+
+The host runs the pump on its loop. It stops after a slice of time, so that the loop has its turn: a long slice when
+nobody else wanted the loop since the last one, and otherwise a quarter of the time that the others took.
+
+A step that is refused (a full destination, a disk that is behind or broken) stalls its router alone, which tries again
+by itself, later and later. No step is made while a checkpoint captures its logs: see docs/ROUTERS.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from topics.core import forward, routing
+from topics.core.commands import Command, Configure, Delete, Drop, DropRouter, PutRouter
+from topics.core.evidence import Evidence
+from topics.core.forward import Cuts, Lane
+from topics.core.log import Log
+from topics.core.machine import Machine
+from topics.core.outcome import Outcome
+from topics.core.router import Router
+from topics.engine.ticket import Ticket
+from topics.errors import TopicsError
+from topics.model import Dropped
+
+Captured = TypeVar("Captured")
+
+SLICE_NS: Final = 4_000_000
+"""How long a pump goes on at most before the loop gets a turn."""
+IDLE_NS: Final = 50_000
+"""When the loop came back within this time, nobody else wanted it."""
+SHARE: Final = 4
+"""A pump takes one part in so many of the time that others took."""
+RETRY_MS_MIN: Final = 10
+RETRY_MS_MAX: Final = 1000
+CUTS_MAX: Final = 64
+"""Stretches that are kept for other routers at the same place."""
+
+
+@dataclass(eq=False, slots=True)
+class Way:
+    """A lane, and how it fares."""
+
+    lane: Lane
+    ring_version: int
+    evidence: Evidence | None = None
+    retry_ms: int = 0
+    """When it is tried again; 0 while it is not stalled."""
+    pause_ms: int = RETRY_MS_MIN
+    stalled: str | None = None
+    last_error: str | None = None
+    last_error_ms: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Source:
+    log: Log
+    ways: list[Way] = field(default_factory=list)
+    marked: bool = False
+    at: int = 0
+    """The way whose turn it is."""
+    again: bool = False
+    """Whether a way has more to do after this round."""
+
+
+class Forwarding:
+    def __init__(
+        self,
+        machine: Machine,
+        add: Callable[[Outcome], Ticket],
+        check: Callable[[int], None],
+        mark_dirty: Callable[[int], None],
+        now_ms: Callable[[], int],
+        ticks_ns: Callable[[], int],
+        bytes_max: int,
+    ) -> None:
+        self.wanted: Callable[[], None] = lambda: None
+        """Called when there is something to pump and there was not."""
+        self.copied_bytes = 0
+        """Payload of copies since the last checkpoint: the next one has to write them."""
+        self._captured_bytes = 0
+        self.forwarded_count = 0
+        """Copies made by this process."""
+        self._machine = machine
+        self._add = add
+        self._check = check
+        self._mark_dirty = mark_dirty
+        self._now_ms = now_ms
+        self._ticks_ns = ticks_ns
+        self._bytes_max = bytes_max
+        self._sources: dict[int, _Source] = {}
+        self._by_router: dict[str, list[Way]] = {}
+        self._line: deque[_Source] = deque()
+        self._stalled: set[Way] = set()
+        self._asked = False
+        self._held = False
+        self._stopped = False
+        self._ended_ns = 0
+
+    # ---- which routers there are
+
+    def resume(self) -> None:
+        """After a recovery: all routers go on."""
+        for router in list(self._machine.routers):
+            self._begin(router)
+
+    def follow(self, command: Command, reply: object) -> None:
+        """A command was decided that may be about routers, or let one go on that is stalled."""
+        match command:
+            case PutRouter():
+                self._end(command.router)
+                self._begin(routing.find(self._machine, command.router))
+            case DropRouter():
+                self._end(command.router)
+            case Drop():
+                assert isinstance(reply, Dropped)
+                for name in reply.routers:
+                    self._end(name)
+            case Configure() | Delete():
+                self._wake(command.topic)
+
+    def _end(self, name: str) -> None:
+        for way in self._by_router.pop(name, ()):
+            source = self._sources[way.lane.source.log_id]
+            source.ways.remove(way)
+            # Places have changed: the round begins anew.
+            source.at = 0
+            self._stalled.discard(way)
+            if not source.ways:
+                del self._sources[source.log.log_id]
+
+    def ways(self, name: str) -> list[Way]:
+        """How each partition of a router fares."""
+        return self._by_router.get(name, [])
+
+    @property
+    def stalled_count(self) -> int:
+        return len({way.lane.router.name for way in self._stalled})
+
+    def _begin(self, router: Router) -> None:
+        ways = self._by_router[router.name] = []
+        for source_log, dest in routing.ends(self._machine, router):
+            lane = Lane.of(self._machine, router, source_log, dest)
+            rewound = forward.rewind(lane)
+            if rewound is not None:
+                router, outcome = rewound
+                lane.router = router
+                self._machine.routers.put(router)
+                self._add(outcome)
+            way = Way(lane, self._machine.routers.version)
+            if lane.shape.stamp and dest.count and lane.cursor < source_log.head_seq:
+                way.evidence = Evidence(dest, lane.shape.stamp)
+            ways.append(way)
+            source = self._sources.setdefault(source_log.log_id, _Source(source_log))
+            source.ways.append(way)
+            self._mark(source)
+
+    # ---- news
+
+    def note(self, log: Log) -> None:
+        """Readers can see more of a log. On the way of every write."""
+        source = self._sources.get(log.log_id)
+        if source is not None:
+            self._mark(source)
+
+    def _mark(self, source: _Source) -> None:
+        source.again = True
+        if not source.marked:
+            source.marked = True
+            source.at = 0
+            self._line.append(source)
+            self.ask()
+
+    def ask(self) -> None:
+        """Have the pump run if there is something to do."""
+        if not self._asked and self._line and not self._held and not self._stopped:
+            self._asked = True
+            self.wanted()
+
+    def held_during(self, capture: Iterator[Captured]) -> Iterator[Captured]:
+        """Make no copies while a checkpoint captures its logs, which takes several turns of the loop."""
+        self._held = True
+        self._captured_bytes, self.copied_bytes = self.copied_bytes, 0
+        return self._held_during(capture)
+
+    def _held_during(self, capture: Iterator[Captured]) -> Iterator[Captured]:
+        try:
+            yield from capture
+        finally:
+            self._held = False
+            self.ask()
+
+    def unsettle(self) -> None:
+        """The checkpoint failed: what it had captured is still to be written."""
+        self.copied_bytes += self._captured_bytes
+
+    def stop(self) -> None:
+        """The engine is closing: what is not forwarded yet is by the next process."""
+        self._stopped = True
+
+    def _wake(self, topic: str) -> None:
+        """There may be room in a topic: what waits for it tries again."""
+        for way in [way for way in self._stalled if way.lane.dest.topic == topic]:
+            self._retry(way)
+
+    def tick(self) -> None:
+        now_ms = self._now_ms()
+        for way in [way for way in self._stalled if way.retry_ms <= now_ms]:
+            self._retry(way)
+
+    def next_deadline_ms(self) -> int | None:
+        return None if self._stopped else min((way.retry_ms for way in self._stalled), default=None)
+
+    def _retry(self, way: Way) -> None:
+        self._stalled.discard(way)
+        way.retry_ms = 0
+        self._mark(self._sources[way.lane.source.log_id])
+
+    # ---- the work
+
+    def pump(self) -> bool:
+        """Go on for a slice of time; whether anything was done."""
+        self._asked = False
+        if self._held or self._stopped or not self._line:
+            return False
+        begun_ns = self._ticks_ns()
+        others_ns = begun_ns - self._ended_ns
+        until_ns = begun_ns + (SLICE_NS if others_ns < IDLE_NS else min(SLICE_NS, others_ns // SHARE))
+        cuts: Cuts = {}
+        moved = False
+        while self._line:
+            moved = self._turn(self._line[0], cuts) or moved
+            if self._ticks_ns() >= until_ns:
+                break
+        self._ended_ns = self._ticks_ns()
+        self.ask()
+        return moved
+
+    def _turn(self, source: _Source, cuts: Cuts) -> bool:
+        """One step of the way whose turn it is."""
+        if source.at == 0:
+            source.again = False
+        moved = False
+        if source.at < len(source.ways):
+            way = source.ways[source.at]
+            source.at += 1
+            moved = self._step(way, cuts) if not way.retry_ms else False
+            source.again = source.again or moved
+        if source.at >= len(source.ways):
+            self._line.popleft()
+            source.at = 0
+            if source.again and source.ways:
+                self._line.append(source)
+            else:
+                source.marked = False
+        return moved
+
+    def _step(self, way: Way, cuts: Cuts) -> bool:
+        lane = way.lane
+        if way.evidence is not None:
+            self._look(way, way.evidence)
+            return True
+        if way.ring_version != self._machine.routers.version:
+            way.ring_version = self._machine.routers.version
+            lane.ring_topics = self._machine.routers.ring_of(lane.router)
+        if len(cuts) > CUTS_MAX:
+            cuts.clear()
+        now_ms = self._now_ms()
+        if lane.cursor >= lane.source.visible_seq:
+            return False
+        if self.copied_bytes > self._bytes_max:
+            self._stall(way, "copies are ahead of the checkpoint that writes them", now_ms)
+            return False
+        try:
+            self._check(lane.dest.log_id)
+            step = forward.step(self._machine, lane, now_ms, cuts)
+        except TopicsError as error:
+            self._stall(way, error.message, now_ms)
+            return False
+        if step is None:
+            return False
+        way.stalled, way.pause_ms = None, RETRY_MS_MIN
+        if step.outcome is None:
+            self._mark_dirty(lane.dest.log_id)
+        else:
+            self.copied_bytes += step.payload_bytes
+            self.forwarded_count += step.count
+            self._add(step.outcome)
+        if lane.present and step.cursor >= max(lane.present):
+            lane.present.clear()
+        if lane.ring_topics:
+            self._forget_hops(lane.source)
+        return True
+
+    def _look(self, way: Way, evidence: Evidence) -> None:
+        """Before the first step of `exactly_once`: what is there already is not forwarded again."""
+        if not evidence.look():
+            way.evidence = None
+            way.lane.present = {seq for seq in evidence.found if seq > way.lane.cursor}
+
+    def _forget_hops(self, log: Log) -> None:
+        if log.inflow is not None and log.inflow.hops:
+            lanes = [way.lane for way in self._sources[log.log_id].ways]
+            log.inflow.forget_hops(min(lane.cursor for lane in lanes if lane.ring_topics))
+
+    def _stall(self, way: Way, reason: str, now_ms: int) -> None:
+        way.stalled = way.last_error = reason
+        way.last_error_ms = now_ms
+        way.retry_ms = now_ms + way.pause_ms
+        way.pause_ms = min(2 * way.pause_ms, RETRY_MS_MAX)
+        self._stalled.add(way)

@@ -1,0 +1,34 @@
+"""Topics in Spark: `format("topics")` for DataFrames and streams, both ways.
+
+Spark finds the format by itself (`pyspark_topics.py`) wherever `topics[spark]` is installed. This package speaks the
+public HTTP API and nothing else, so it runs on a cluster that has no engine, and nothing of the rest imports it.
+
+    options.py    what a user says          server.py   the HTTP calls that Spark needs, blocking
+    source.py     the format itself         columns.py  its columns       values.py  JSON to structs and back
+    ranges.py     what a task reads         pages.py    how it reads it
+    reader.py     batch: `spark.read`       stream.py   `spark.readStream`     offsets.py  where a stream is
+    sink.py       `write` and `writeStream`: staged in tasks, published on the driver
+    session.py    `connect`: topics as tables     catalog.py  their names     display.py  how topics stand, for people
+    lake.py       history as Delta tables: archive.py lakequery.py  the query
+                  laketable.py lakefile.py lakecolumns.py  the table
+                  lakecare.py lakeerase.py  looking after it     history.py  lake and server read as one
+    load.py export.py redrive.py   files in, files out, records again     launch.py  a session for a command
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topics.spark.session import Session, connect
+
+__all__ = ["Session", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    # Much of this package works without Spark, which takes a second to load.
+    if name in __all__:
+        from topics.spark import session
+
+        return getattr(session, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,143 @@
+"""Rows on their way into topics: which of their columns mean what, and which partition of which topic they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructType
+
+from topics.errors import InvalidRequest, TopicNotFound
+from topics.limits import PARTITIONS_MAX
+from topics.spark.options import Options
+from topics.spark.server import Server
+from topics.spark.staging import Target
+from topics.spark.values import json_texts
+from topics.wire.routing import partition_of
+
+_TEXTS: Final = ("topic", "key", "tag", "node")
+_WHOLE: Final = (ShortType, IntegerType, LongType)
+
+
+def check_columns(options: Options, schema: StructType) -> None:
+    """`InvalidRequest` when a DataFrame with these columns cannot be written."""
+    kinds = {field.name: field.dataType for field in schema}
+    if "data" not in kinds:
+        raise InvalidRequest(
+            "there is no column data, which is what is written: strings as they are (JSON), all else as JSON; "
+            "for whole rows select struct(*) AS data",
+            field="data",
+            expected="a column data",
+        )
+    for name in _TEXTS:
+        if name in kinds and not isinstance(kinds[name], StringType):
+            raise InvalidRequest(f"column {name} must be a string, not {kinds[name].simpleString()}", field=name)
+    if "partition" in kinds and not isinstance(kinds["partition"], _WHOLE):
+        raise InvalidRequest("column partition must be a whole number", field="partition")
+    if not options.topics and "topic" not in kinds:
+        raise InvalidRequest(
+            "where to? Neither option topic nor a column topic says it", field="topic", expected="a topic"
+        )
+    if len(options.topics) > 1 or options.is_wild:
+        raise InvalidRequest(
+            "option topic names one topic when writing; for several have a column topic",
+            field="topic",
+            expected="one name",
+        )
+
+
+class Outgoing:
+    """Splits batches by target. What it learns of topics it keeps: a task is short."""
+
+    def __init__(self, options: Options, server: Server) -> None:
+        self._topic = options.topics[0] if options.topics else ""
+        self._create = options.create
+        self._server = server
+        self._partition_counts: dict[str, int] = {}
+
+    def split(self, batch: Any) -> Iterator[tuple[Target, Any]]:
+        """The rows of a batch, for each target a table with the columns of a write; the order is kept."""
+        if not batch.num_rows:
+            return
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        records = _records(columns)
+        for topic, rows in self._by_topic(columns, batch.num_rows):
+            chosen = records if rows is None else records.filter(rows)
+            yield from self._by_partition(topic, chosen, columns, rows)
+
+    def _by_topic(self, columns: dict[str, Any], count: int) -> Iterator[tuple[str, Any]]:
+        if self._topic:
+            yield self._topic, None
+            return
+        names = columns["topic"]
+        if names.null_count:
+            raise InvalidRequest("column topic is null in a row, and there is no option topic", field="topic")
+        found = pc.unique(names).to_pylist()
+        for name in found:
+            yield name, None if len(found) == 1 else pc.equal(names, name)
+
+    def _by_partition(
+        self, topic: str, records: Any, columns: dict[str, Any], rows: Any
+    ) -> Iterator[tuple[Target, Any]]:
+        chosen = {name: columns[name] if rows is None else columns[name].filter(rows) for name in _ROUTING & {*columns}}
+        count = self._partition_count(topic)
+        partitions = _partitions(chosen, records.num_rows, count)
+        if partitions is None:
+            yield Target(topic, 0), records
+            return
+        found = pc.unique(partitions).to_pylist()
+        for partition in found:
+            if not 0 <= partition < count:
+                raise InvalidRequest(
+                    f'topic "{topic}" has partitions 0 to {count - 1}, and a row is for {partition}',
+                    field="partition",
+                    expected=f"0 to {count - 1}",
+                )
+            yield (
+                Target(topic, partition),
+                records if len(found) == 1 else records.filter(pc.equal(partitions, partition)),
+            )
+
+    def _partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; it is made when it is not there."""
+        if topic not in self._partition_counts:
+            try:
+                state = self._server.state(topic)
+            except TopicNotFound:
+                if not self._create:
+                    raise
+                self._server.create(topic)
+                state = self._server.state(topic)
+            self._partition_counts[topic] = state.partitions
+        return self._partition_counts[topic]
+
+
+_ROUTING: Final = frozenset({"key", "partition"})
+
+
+def _records(columns: dict[str, Any]) -> Any:
+    """The columns that the server stores."""
+    found = {"data": json_texts(columns["data"])}
+    found |= {name: columns[name] for name in ("tag", "node") if name in columns}
+    if "meta" in columns:
+        meta = columns["meta"]
+        found["meta"] = pc.if_else(pc.is_valid(meta), json_texts(meta), pa.scalar(None, pa.string()))
+    return pa.table(found)
+
+
+def _partitions(columns: dict[str, Any], count: int, partition_count: int) -> Any | None:
+    """The partition of each row; None when all go to the first. A partition goes before a key."""
+    if partition_count == 1 and "partition" not in columns:
+        return None
+    by_key = pa.repeat(pa.scalar(0, pa.int64()), count)
+    if "key" in columns:
+        keys = columns["key"].dictionary_encode()
+        homes = [partition_of(key, partition_count) for key in keys.dictionary.to_pylist()]
+        by_key = pc.fill_null(pa.array(homes, pa.int64()).take(keys.indices), 0)
+    if "partition" not in columns:
+        return by_key if "key" in columns else None
+    said = columns["partition"].cast(pa.int64())
+    assert partition_count <= PARTITIONS_MAX
+    return pc.coalesce(said, by_key)

@@ -1,0 +1,78 @@
+"""What a statement needs of whoever asks: scopes, and names it may touch. Every name in a statement is one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from topics.sql import query
+from topics.sql.statements import (
+    AckGroup,
+    AddSource,
+    AlterTopic,
+    ClearTopic,
+    Consume,
+    CreateTopic,
+    Describe,
+    DropGroup,
+    DropSource,
+    DropTopic,
+    Explain,
+    Insert,
+    ResetGroup,
+    Select,
+    Show,
+    Statement,
+)
+
+READ = frozenset({"read"})
+WRITE = frozenset({"write"})
+CONSUME = READ | WRITE
+ADMIN = frozenset({"admin"})
+DELETE = frozenset({"delete"})
+
+NAMED_OPTIONS = ("alias", "dead_letter")
+"""Options that name another topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    scopes: frozenset[str]
+    names: tuple[tuple[str, str], ...]
+    """What each name is, and the name."""
+
+
+def needs(statement: Statement) -> Need:
+    match statement:
+        case CreateTopic() | AlterTopic():
+            said = dict(statement.options)
+            others = [(field, str(said[field])) for field in NAMED_OPTIONS if said.get(field) is not None]
+            return Need(ADMIN, (("topic", statement.topic), *others))
+        case AddSource() | DropSource():
+            return _on(statement.topic, ADMIN)
+        case DropTopic():
+            return _on(statement.topic, ADMIN | DELETE)
+        case ClearTopic():
+            return _on(statement.topic, DELETE)
+        case Insert():
+            return _on(statement.topic, WRITE)
+        case Consume():
+            return _on(statement.topic, READ if statement.group is None else CONSUME)
+        case AckGroup() | ResetGroup() | DropGroup():
+            return _on(statement.topic, CONSUME)
+        case Show():
+            return _on(statement.topic, READ) if statement.topic is not None else Need(READ, ())
+        case Describe():
+            return _on(statement.topic, READ)
+        case Select():
+            found = query.tables(query.parse(statement.text))
+            return Need(READ, tuple(("topic", table.name) for table in found if not table.system))
+        case Explain():
+            inside = needs(statement.statement)
+            return Need(READ, inside.names)
+        case _:
+            assert_never(statement)
+
+
+def _on(topic: str, scopes: frozenset[str]) -> Need:
+    return Need(scopes, (("topic", topic),))

@@ -1,0 +1,30 @@
+"""Who asks, as far as statements have to know: asked before the first of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class Access(Protocol):
+    def need(self, scopes: Iterable[str]) -> None:
+        """Raises `Forbidden` when one of `read`, `write`, `delete`, `admin` is missing."""
+
+    def touch(self, name: str, field: str) -> None:
+        """Raises `Forbidden` when this name is none of theirs; `field` is what it names."""
+
+    def may_touch(self, name: str) -> bool:
+        """Whether a list may show this name."""
+
+
+class FullAccess:
+    """Whoever has the directory may do everything."""
+
+    def need(self, scopes: Iterable[str]) -> None:
+        return
+
+    def touch(self, name: str, field: str) -> None:
+        return
+
+    def may_touch(self, name: str) -> bool:
+        return True

@@ -1,0 +1,182 @@
+"""Running statements: parsed, allowed, and then done one after the other on the engine's loop.
+
+Nothing is done before all of a text is understood and whoever asks may do all of it. A statement that fails ends the
+text; those before it are done, and the error says in `detail.statement` which one it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from re import DOTALL, escape, fullmatch
+from typing import assert_never
+
+import msgspec
+
+from topics.core.records import RecordLimits
+from topics.engine.host import Host
+from topics.errors import TopicsError
+from topics.settings import Settings
+from topics.sql.grammar import Origin, parse_script
+from topics.sql.needs import needs
+from topics.sql.printing import to_text
+from topics.sql.statements import (
+    AckGroup,
+    AddSource,
+    AlterTopic,
+    ClearTopic,
+    Consume,
+    CreateTopic,
+    Describe,
+    DropGroup,
+    DropSource,
+    DropTopic,
+    Explain,
+    Insert,
+    ResetGroup,
+    Select,
+    Show,
+    Shown,
+    Statement,
+)
+from topics.sqlengine import groupstatements, topicstatements
+from topics.sqlengine.access import Access
+from topics.sqlengine.result import Result, columns, iso_time
+from topics.sqlengine.selecting import Selecting, Source, tables_of
+from topics.sqlengine.systemtables import JSON, TIME, Metrics, SystemTable, SystemTables
+
+_SHOWN_TABLES = {Shown.TOPICS: "topics", Shown.GROUPS: "groups", Shown.ROUTES: "topic_routes"}
+_TOPIC_COLUMNS = ("name", "alias", "type", "partitions", "records", "bytes")
+
+
+class Executor:
+    """All statements of one engine. `close` before the engine is."""
+
+    def __init__(self, host: Host, settings: Settings, limits: RecordLimits) -> None:
+        self._host = host
+        self._limits = limits
+        self._selecting = Selecting(host.engine, settings)
+        self._turn = 0
+
+    async def run(
+        self, text: str, parameters: Sequence[object], access: Access, metrics: Metrics = lambda: ()
+    ) -> list[Result]:
+        """The result of each statement of a text, in order."""
+        script = parse_script(text, parameters)
+        for statement, origin in script:
+            with _naming(origin):
+                _allow(statement, access)
+        results = []
+        for statement, origin in script:
+            with _naming(origin):
+                results.append(await self._run(statement, origin, access, metrics))
+        return results
+
+    async def close(self) -> None:
+        await self._selecting.close()
+
+    async def _run(self, statement: Statement, origin: Origin, access: Access, metrics: Metrics) -> Result:
+        host = self._host
+        match statement:
+            case CreateTopic():
+                return await topicstatements.create(host, statement)
+            case AlterTopic():
+                return await topicstatements.alter(host, statement)
+            case AddSource():
+                return await topicstatements.add_source(host, statement)
+            case DropSource():
+                return await topicstatements.drop_source(host, statement)
+            case DropTopic():
+                return await topicstatements.drop(host, statement)
+            case ClearTopic():
+                return await topicstatements.clear(host, statement)
+            case Insert():
+                return await topicstatements.insert(host, statement, self._limits)
+            case Consume():
+                self._turn += 1
+                return await groupstatements.consume(host, statement, self._turn)
+            case AckGroup():
+                return await groupstatements.ack(host, statement)
+            case ResetGroup():
+                return await groupstatements.reset(host, statement)
+            case DropGroup():
+                return await groupstatements.drop(host, statement)
+            case Describe():
+                return topicstatements.describe(host, statement)
+            case Show():
+                return await self._show(statement, access)
+            case Select():
+                return await self._select(statement, origin, access, metrics)
+            case Explain():
+                return await self._explain(statement.statement, origin, access, metrics)
+            case _:
+                assert_never(statement)
+
+    # ---- looking
+
+    async def _show(self, statement: Show, access: Access) -> Result:
+        tables = SystemTables(self._host.engine)
+        table = await tables.table(_SHOWN_TABLES[statement.what], access, statement.topic)
+        if statement.what is not Shown.TOPICS:
+            return _shown(table)
+        kept = [row for row in table.rows if statement.like is None or _is_like(row[1], statement.like)]
+        places = [[column.name for column in table.columns].index(name) for name in _TOPIC_COLUMNS]
+        named = tuple(table.columns[at] for at in places)
+        return _shown(SystemTable(named, [tuple(row[at] for at in places) for row in kept]))
+
+    async def _select(
+        self, statement: Select, origin: Origin, access: Access, metrics: Metrics, explain: bool = False
+    ) -> Result:
+        system = SystemTables(self._host.engine, metrics)
+        sources = []
+        for table, needed in tables_of(statement):
+            if table.system:
+                made = await system.table(table.name, access)
+                sources.append(Source(table, needed, system=made))
+            else:
+                sources.append(self._selecting.source(table, needed))
+        return await self._selecting.run(statement, sources, origin, explain)
+
+    async def _explain(self, statement: Statement, origin: Origin, access: Access, metrics: Metrics) -> Result:
+        if isinstance(statement, Select):
+            return await self._select(statement, origin, access, metrics, explain=True)
+        need = needs(statement)
+        rows = [["statement", to_text(statement)], ["needs", ", ".join(sorted(need.scopes))]]
+        rows += [["touches", f"{field} {name}"] for field, name in need.names]
+        return Result(columns(("step", "VARCHAR"), ("detail", "VARCHAR")), rows)
+
+
+@contextmanager
+def _naming(origin: Origin) -> Iterator[None]:
+    """What is raised inside says which statement it is about."""
+    try:
+        yield
+    except TopicsError as error:
+        error.detail.setdefault("statement", origin.number)
+        raise
+
+
+def _allow(statement: Statement, access: Access) -> None:
+    need = needs(statement)
+    access.need(need.scopes)
+    for field, name in need.names:
+        access.touch(name, field)
+
+
+def _shown(table: SystemTable) -> Result:
+    """A system table as the rows of an answer."""
+    kinds = [column.type for column in table.columns]
+    return Result(table.columns, [list(map(_cell, kinds, row)) for row in table.rows])
+
+
+def _cell(kind: str, value: object) -> object:
+    if value is not None and kind == TIME:
+        assert isinstance(value, int)
+        return iso_time(value)
+    return msgspec.Raw(str(value).encode()) if value is not None and kind == JSON else value
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """`%` is anything, `_` one character."""
+    expression = "".join({"%": ".*", "_": "."}.get(character, escape(character)) for character in pattern)
+    return fullmatch(expression, name, DOTALL) is not None
