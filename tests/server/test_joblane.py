@@ -337,6 +337,26 @@ def test_a_worker_that_goes_while_its_lease_is_stored_leaves_nothing_leased(tmp_
     run(scenario)
 
 
+def test_a_worker_that_ends_its_side_with_its_claim_waits_for_nothing(tmp_path: Path) -> None:
+    """The claim is still on its track when the client is gone."""
+
+    async def scenario() -> None:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+            await make(rig, 0)
+            (gone,) = await workers(rig, 1)
+            gone.send(claim("w0", 1, wait_ms=30_000))
+            gone.writer.write_eof()
+            answered = asyncio.ensure_future(gone.answer())
+            while not any(each._client_ended for each in rig.server._connections._open):  # type: ignore[attr-defined]
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            await rig.ask("POST", f"/v0/topics/{QUEUE}", {"records": [{"data": 0}]})
+            assert seqs_of(await answered) == []
+            assert (await state(rig))["ready"] == 1
+
+    run(scenario)
+
+
 def test_a_disk_that_fails_is_told_to_each(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(tmp_path, throttle_lag_ms=0) as rig:
