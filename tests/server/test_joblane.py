@@ -12,6 +12,8 @@ import pytest
 
 from tests.server.httprig import Answer, Caller, run
 from tests.server.lanerig import LaneRig, answers, body_of, reached, serving
+from topics.server.joblane import dispatch_alone
+from topics.server.message import Reply, Request
 
 QUEUE = "jobs"
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -355,6 +357,21 @@ def test_a_worker_that_ends_its_side_with_its_claim_waits_for_nothing(tmp_path: 
             assert (await state(rig))["ready"] == 1
 
     run(scenario)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_request_whose_client_went_while_it_was_on_its_track_is_told_so(lost: bool) -> None:
+    gone: list[Request] = []
+
+    class Connection:
+        is_lost = lost
+
+    def dispatch(request: Request, reply: Reply) -> None:
+        request.on_gone = lambda: gone.append(request)
+
+    request = Request("POST", "/v0/topics/jobs/claim", "", {}, b"", 0)
+    dispatch_alone(dispatch, Connection(), request, lambda response: None)  # type: ignore[arg-type]
+    assert gone == [request] * lost
 
 
 def test_a_disk_that_fails_is_told_to_each(tmp_path: Path) -> None:
