@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.document import Part, document, part_text, parts_of
 from bench.machine import peers
-from bench.measures import ENGINE, LIVE, MEASURES, QUEUES, SERVER
+from bench.measures import ENGINE, GROUPS, LIVE, MEASURES, QUEUES, SERVER, SPARK, SQL
 from bench.report import Report
 from bench.runner import measure_all
 from bench.sizes import FULL, QUICK
@@ -24,6 +24,15 @@ SCRATCH = ROOT / "build"
 
 EXIT_MISSED = 1
 EXIT_UNKNOWN = 2
+PARTS = {
+    Part.ENGINE: ENGINE,
+    Part.SERVER: SERVER,
+    Part.LIVE: LIVE,
+    Part.QUEUES: QUEUES,
+    Part.GROUPS: GROUPS,
+    Part.SPARK: SPARK,
+    Part.SQL: SQL,
+}
 PIPED_COLUMNS = 200
 """Wide enough for the tables where no terminal says how wide it is."""
 
@@ -38,8 +47,7 @@ def write_document(found: Report, path: Path) -> list[Part]:
     """The parts of which every measure ran; the others stay as they are."""
     parts = parts_of(path.read_text()) if path.exists() else {}
     written = []
-    measured = {Part.ENGINE: ENGINE, Part.SERVER: SERVER, Part.LIVE: LIVE, Part.QUEUES: QUEUES}
-    for part, measures in measured.items():
+    for part, measures in PARTS.items():
         if measures.keys() <= found.figures.keys():
             own = found.of(list(measures))
             own.machine.update(peers(part))

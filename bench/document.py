@@ -31,6 +31,9 @@ class Part(StrEnum):
     SERVER = "The server against peers"
     LIVE = "Live delivery against peers"
     QUEUES = "Job queues against peers"
+    GROUPS = "Consumer groups against Redis"
+    SPARK = "Topics in Spark"
+    SQL = "SELECT beside DuckDB on Parquet"
 
 
 _INTRODUCTIONS = {
@@ -64,6 +67,22 @@ everysec` (where a completed entry stays in the stream), JetStream in its files,
 with `synchronous_commit` off and its own client, `pgbench`. NATS does not answer an ack, so its workers send their acks
 with the next pull; all others wait for the answer to a completion. beanstalkd hands out one job a command, so its
 workers send a batch of commands at once.
+""",
+    Part.GROUPS: """\
+The same processes, cores and client as for the server, one consumer on one connection. Both sides have the same records
+in their log, claim 100 at a time and ack them, and write claims and acks to disk: ours with the class `disk`, Redis
+with `appendfsync everysec`.
+""",
+    Part.SPARK: """\
+One local session of Spark over all cores, and `topics serve` on one of them. The peer is the same session with the same
+rows as Parquet files on the same disk. A write counts when all rows can be read, exactly once; a read looks at every
+value. The archive is from the start of the query to its last commit. A micro-batch is from a write to the row that a
+query made of it.
+""",
+    Part.SQL: """\
+The engine in this process, its records in sealed segments, and a query from its text to the JSON of its answer. The
+peer is DuckDB itself over a Parquet file with the same rows, a thread on either side. The file is compressed and in
+columns, a log is text in the order it was written: what bounds us is making columns of that text.
 """,
 }
 

@@ -7,6 +7,7 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bench.document import Part
@@ -29,12 +30,25 @@ def peers(part: Part) -> dict[str, str]:
     """Whom a part is measured against."""
     if part is Part.ENGINE:
         return {"peer": f"SQLite {sqlite3.sqlite_version}, WAL mode"}
+    if part is Part.SPARK:
+        return {"peer": f"Spark {_version(_spark)} on Parquet"}
+    if part is Part.SQL:
+        return {"peer": f"DuckDB {version('duckdb')}"}
+    if part is Part.GROUPS:
+        return {"peer": f"Redis {_version(redis.version)}"}
     servers = {"Redis": redis.version, "NATS": nats.version}
     if part in (Part.SERVER, Part.QUEUES):
         servers["PostgreSQL"] = postgres.version
     if part is Part.QUEUES:
         servers["beanstalkd"] = beanstalkd.version
     return {"peers": ", ".join(f"{name} {_version(ask)}" for name, ask in servers.items())}
+
+
+def _spark() -> str:
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        raise LeftOut("Spark is not installed") from None
 
 
 def _version(ask: Callable[[], str]) -> str:

@@ -20,6 +20,8 @@ Generated from the table of routes by `make docs`; do not edit. A server shows t
 - **Bodies** are JSON in UTF-8, with `Content-Type: application/json`. They may be gzip (`Content-Encoding`), and so
   are larger answers for who asks (`Accept-Encoding`). Fields that are not known are ignored, so that old and new
   versions can talk.
+- **Arrow**: records can be read, written and staged as Arrow streams (`application/vnd.apache.arrow.stream`), by
+  `Accept` and `Content-Type`; see [Data frames](guides/dataframes.md).
 - **Keys** travel as `Authorization: Bearer KEY`. An event stream also takes a stream token as `?token=…`.
 - **Every answer** has an `X-Request-Id`, under which the server's log has the request; JSON answers tell in
   `performance` what was measured.

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "docs/OPERATIONS.md": "tests/test_deploy.py",
     "docs/ROUTERS.md": "the engine's verbs by name",
     "docs/SDK.md": "signatures and docstrings",
+    "docs/SPARK.md": "tests/spark, and examples/spark in tests/spark/e2e/test_examples.py",
     "examples/live/README.md": "tests/e2e/test_live_page.py",
 }
 """Documents with code that is not run here: what runs it instead, or why nothing does."""

@@ -13,10 +13,14 @@ class Clock(Protocol):
     def ticks_ns(self) -> int:
         """A steady count of nanoseconds for durations. Never goes back."""
 
+    def cpu_ns(self) -> int:
+        """How many nanoseconds the calling thread has computed. Stands still while it waits."""
+
 
 class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def ticks_ns(self) -> int:
-        return time.perf_counter_ns()
+    # Asked many times a write: the bare functions, without a call around them.
+    ticks_ns = staticmethod(time.perf_counter_ns)
+    cpu_ns = staticmethod(time.thread_time_ns)

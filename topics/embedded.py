@@ -91,11 +91,16 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedSql):
         for watch in list(self._watches):
             watch.end(self._being_closed())
         try:
-            await _to_the_end(asyncio.create_task(self._sql.close()))
-            await _to_the_end(asyncio.create_task(self._host.close()))
+            await _to_the_end(asyncio.create_task(self._let_go(self._host)))
         finally:
             self._host = None
             self._closing = False
+
+    async def _let_go(self, host: Host) -> None:
+        try:
+            await self._sql.close()
+        finally:
+            await host.close()
 
     def _open_host(self) -> Host:
         if self._closing:

@@ -15,6 +15,8 @@ from topics.model import Gap, Record, Tombstone, parse_records
 
 
 class StartKind(StrEnum):
+    """How a start is said."""
+
     EARLIEST = "earliest"
     LATEST = "latest"
     SEQ = "seq"
@@ -155,6 +157,8 @@ class RangeKind(StrEnum):
 
 
 class GroupRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Seqs of a group that share a fate, both ends included."""
+
     first_seq: int
     last_seq: int
     kind: RangeKind

@@ -215,6 +215,11 @@ SOURCES_MAX: Final = 256
 """Pairs of a table and an operation whose changes go to one topic."""
 SOURCE_EXPRESSION_BYTES_MAX: Final = 4 * KIB
 
+# Routers
+
+STEP_RECORDS_MAX: Final = 65_536
+"""Records of the source that one step of a router takes, or as many as one more block has."""
+
 # Deduplication
 
 IDEMPOTENCY_KEY_CHARS_MAX: Final = 256

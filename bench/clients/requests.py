@@ -78,6 +78,46 @@ def http_reads(topic: str, pages: int, page: int) -> Requests:
     return Requests(protocol=Protocol.HTTP, sent=sent, records=page)
 
 
+def group_consumes(topic: str, group: str, records: int, batch: int, together: bool) -> Requests:
+    """A consume and its ack, one after the other; or the ack with the next consume."""
+    path = f"/v0/topics/{topic}/groups/{group}"
+    sent = []
+    for upto_seq in range(0, records, batch):
+        if together and upto_seq:
+            body = b'{"limit":%d,"ack_upto_seq":%d}' % (batch, upto_seq)
+        else:
+            body = b'{"limit":%d}' % batch
+        sent.append(http("POST", f"{path}/consume", body))
+        if not together:
+            sent.append(http("POST", f"{path}/ack", b'{"upto_seq":%d}' % (upto_seq + batch)))
+    return Requests(protocol=Protocol.HTTP, sent=sent, records=batch if together else batch // 2)
+
+
+def numbered_xadds(stream: bytes, records: int, batch: int) -> Requests:
+    """Entries whose ids are their numbers, from 1."""
+    datas = [data for body in bodies(records // batch, records=batch) for data in payloads(body)]
+    sent = [
+        b"".join(
+            resp(b"XADD", stream, b"%d-0" % (first + at + 1), b"data", data)
+            for at, data in enumerate(datas[first : first + batch])
+        )
+        for first in range(0, records, batch)
+    ]
+    return Requests(protocol=Protocol.RESP, sent=sent, replies=batch, records=batch)
+
+
+def xreadgroups(stream: bytes, group: bytes, records: int, batch: int, together: bool) -> Requests:
+    """The same as `group_consumes`, of a stream with numbered entries."""
+    read = resp(b"XREADGROUP", b"GROUP", group, b"c1", b"COUNT", b"%d" % batch, b"STREAMS", stream, b">")
+    sent = []
+    for first in range(0, records, batch):
+        ack = resp(b"XACK", stream, group, *(b"%d-0" % number for number in range(first + 1, first + batch + 1)))
+        sent += [read + ack] if together else [read, ack]
+    return Requests(
+        protocol=Protocol.RESP, sent=sent, replies=2 if together else 1, records=batch if together else batch // 2
+    )
+
+
 def xadds(stream: bytes, count: int, records: int) -> Requests:
     """A batch is so many XADD in one piece, answered one by one."""
     sent = [

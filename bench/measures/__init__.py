@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.figure import Figure
 from bench.measures import (
     checkpoint,
+    groups,
     http_batches,
     http_latency,
     http_memory,
@@ -23,7 +24,10 @@ from bench.measures import (
     queues_depth,
     reads,
     recovery,
+    routers,
     single,
+    spark_tables,
+    sql,
     writes,
 )
 from bench.rig import Step
@@ -38,6 +42,7 @@ ENGINE: dict[str, Measure] = {
     "single": single.run,
     "length": length.run,
     "checkpoint": checkpoint.run,
+    "routers": routers.run,
 }
 """In-process, everything on one core."""
 SERVER: dict[str, Measure] = {
@@ -61,4 +66,16 @@ QUEUES: dict[str, Measure] = {
     "queues_depth": queues_depth.run,
 }
 """Job queues against other servers, with the same cores."""
-MEASURES = ENGINE | SERVER | LIVE | QUEUES
+SPARK: dict[str, Measure] = {
+    "spark_tables": spark_tables.run,
+}
+"""Spark over topics, beside Spark over files."""
+GROUPS: dict[str, Measure] = {
+    "groups": groups.run,
+}
+"""Consumer groups against those of Redis, with the same cores as the server."""
+SQL: dict[str, Measure] = {
+    "sql": sql.run,
+}
+"""SELECT over topics, beside DuckDB over files."""
+MEASURES = ENGINE | SERVER | LIVE | QUEUES | GROUPS | SPARK | SQL

@@ -1,7 +1,8 @@
 """Every record to a hundred watchers: deliveries a second, and the processor time of one.
 
-With one writer, a record is written when the last one was acked, so nearly each one is delivered alone; with 16, those
-that come together are delivered together. Writers wait when some watcher is too far behind, so that nothing piles up.
+With one writer, a record is written when the last one was acked; with 16, several come together. How many of them go
+out in one piece is up to each server, as long as everybody gets every one of them, in order. Writers wait when some
+watcher is too far behind, so that nothing piles up.
 """
 
 from __future__ import annotations

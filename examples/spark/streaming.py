@@ -1,4 +1,4 @@
-"""A stream: orders as they come, counted by country, each batch into a topic exactly once."""
+"""A stream: large orders go into a topic of their own as they come, each exactly once."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from pyspark.sql import SparkSession
 import topics.spark
 from topics.spark.launch import session
 
+SCHEMA = "country string, cents bigint"
+
 
 def main(spark: SparkSession, url: str = "", checkpoint: str = "./checkpoint", available_now: bool = False) -> None:
     topics.spark.connect(spark, url)
-    orders = spark.readStream.format("topics").option("topic", "orders").option("schema", "country string").load()
-    counts = orders.groupBy("value.country").count()
+    orders = spark.readStream.format("topics").option("topic", "orders").option("schema", SCHEMA).load()
     query = (
-        counts.selectExpr("struct(country, count) AS data", "country AS tag")
+        orders.where("value.cents >= 10000")
+        .selectExpr("value AS data", "value.country AS tag")
         .writeStream.format("topics")
-        .option("topic", "orders.counts")
+        .option("topic", "orders.large")
         .option("checkpointLocation", checkpoint)
-        .outputMode("update")
         .trigger(**({"availableNow": True} if available_now else {"processingTime": "1 second"}))
         .start()
     )

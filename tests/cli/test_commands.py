@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from topics.cli import COMMANDS, run
+from topics.cli import COMMANDS, PYTHON_NAMES, run
 from topics.cli.settings import as_markdown
 from topics.settings import TABLE
 
@@ -27,8 +27,9 @@ def test_help_names_every_command_and_what_it_is_for(capsys: pytest.CaptureFixtu
     assert run(["--help"]) == 0
     shown = capsys.readouterr().out
     for name in COMMANDS:
-        module = import_module(f"topics.cli.{name}")
-        summary = module.SUMMARY if hasattr(module, "COMMANDS") else getattr(module, name).__doc__.splitlines()[0]
+        function = PYTHON_NAMES.get(name, name)
+        module = import_module(f"topics.cli.{function}")
+        summary = module.SUMMARY if hasattr(module, "COMMANDS") else getattr(module, function).__doc__.splitlines()[0]
         assert f"{name} " in shown
         assert summary in shown
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.cli.rig import Command, clean_environment
+from tests.cli.rig import Command, clean_environment, spawn
 from tests.e2e.served import Caller, Served, served
 from topics.cli import COMMANDS
 
@@ -34,9 +35,14 @@ def test_the_shell_takes_the_script(bare: Command, shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def complete_in_bash(bare: Command, words: list[str], url: str = "") -> set[str]:
+@cache
+def script_of(shell: str) -> str:
+    return spawn("completion", shell).stdout
+
+
+def complete_in_bash(words: list[str], url: str = "") -> set[str]:
     """What the script offers for the last word."""
-    script = bare("completion", "bash").out
+    script = script_of("bash")
     line = " ".join(f"'{word}'" for word in words)
     ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _topics_with_colons; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, env=environment(url))
@@ -60,8 +66,8 @@ def environment(url: str) -> dict[str, str]:
         (["topics", "topic", "create", "x", "--durability", "f"], {"fsync"}),
     ],
 )
-def test_bash_completes(bare: Command, words: list[str], expected: set[str]) -> None:
-    assert complete_in_bash(bare, words) == expected
+def test_bash_completes(words: list[str], expected: set[str]) -> None:
+    assert complete_in_bash(words) == expected
 
 
 @pytest.fixture(scope="module")
@@ -90,20 +96,20 @@ def named(server: Served) -> Served:
         (["tail", "--dir", "elsewhere", "seen"], set()),
     ],
 )
-def test_bash_asks_the_server_for_names(bare: Command, named: Served, words: list[str], expected: set[str]) -> None:
-    assert complete_in_bash(bare, ["topics", *words], named.url) == expected
+def test_bash_asks_the_server_for_names(named: Served, words: list[str], expected: set[str]) -> None:
+    assert complete_in_bash(["topics", *words], named.url) == expected
 
 
-def test_the_address_may_be_on_the_line(bare: Command, named: Served) -> None:
+def test_the_address_may_be_on_the_line(named: Served) -> None:
     host, _, port = named.url.rpartition(":")
     scheme, _, host = host.partition(":")
     words = ["topics", "read", "--url", scheme, ":", host, ":", port, "seen-"]
-    assert complete_in_bash(bare, words) == {"seen-jobs"}
+    assert complete_in_bash(words) == {"seen-jobs"}
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
-def test_fish_asks_the_server_for_names(bare: Command, named: Served) -> None:
-    script = bare("completion", "fish").out
+def test_fish_asks_the_server_for_names(named: Served) -> None:
+    script = script_of("fish")
     ask = "complete -C 'topics tail seen:'"
     done = subprocess.run(
         ["fish", "-c", f"{script}\n{ask}"], capture_output=True, text=True, env=environment(named.url)

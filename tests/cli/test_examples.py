@@ -8,17 +8,29 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, which
 
 import pytest
 
 import topics
 from tests.cli.rig import TIMEOUT_S, clean_environment
 from tests.e2e.served import Served, served
+from tests.spark.lakes import filled
 from topics.cli.reference import commands, examples
 
 ADDRESS = "http://127.0.0.1:4000"
-EXAMPLES = [pytest.param(path, examples(command), id=path) for path, command in commands()]
+SPARK = {"lake archive", "export", "import", "redrive"}
+"""Each starts a Spark of its own; one at a time, beside no other."""
+SPARK_TIMEOUT_S = 400
+SPARK_MARKS = (
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(which("java") is None, reason="no java"),
+)
+EXAMPLES = [
+    pytest.param(path, examples(command), id=path, marks=SPARK_MARKS if path in SPARK else ())
+    for path, command in commands()
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +54,8 @@ def place(world: tuple[Path, Served], tmp_path: Path) -> Path:
         client.topic("invoices").drop()
         client.route("orders", "audit")
         jobs(client)
+    filled(tmp_path)
+    (tmp_path / "orders.csv").write_text("customer,cents\na,5\nb,7\n")
     (tmp_path / "tasks.py").write_text("def handle(job):\n    pass\n")
     (tmp_path / "data").symlink_to(here / "data")
     copytree(here / "elsewhere", tmp_path / "elsewhere")
@@ -72,12 +86,12 @@ def test_the_example_runs(world: tuple[Path, Served], place: Path, path: str, li
         if line.startswith("topics serve"):
             serve(line, place, environment)
         else:
-            run(line, place, environment)
+            run(line, place, environment, SPARK_TIMEOUT_S if path in SPARK else TIMEOUT_S)
 
 
-def run(line: str, place: Path, environment: dict[str, str]) -> None:
+def run(line: str, place: Path, environment: dict[str, str], timeout_s: int) -> None:
     command = ["sh", "-ec", line]
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=timeout_s)
     assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     assert done.stdout or ">" in line
     assert "Traceback" not in done.stderr

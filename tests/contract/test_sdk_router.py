@@ -7,7 +7,7 @@ import pytest
 import topics
 from tests.client.rig import on_loop, settle, take
 from tests.contract.sdk import each_form, opened
-from topics import Gap, Guarantee, Reason, Record, RouterConfig, RouterDropped, errors
+from topics import Gap, Guarantee, Page, Reason, Record, RouterConfig, RouterDropped, errors
 from topics.client import router as client_router
 
 
@@ -167,6 +167,45 @@ async def test_what_the_source_lost_is_told_in_the_destination(tmp_path: Path, f
         assert gap == Gap(2, 4, Reason.SOURCE_TRIM)
         assert [event.data for event in records if isinstance(event, Record)] == [5, 6]
         assert (await client.router("orders->audit").state()).trimmed_total == 3
+
+
+@each_form
+@on_loop
+async def test_a_log_feeds_a_queue_and_a_queue_a_log(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        jobs = client.queue("jobs", node="worker")
+        await jobs.create()
+        await client.route("orders", "jobs")
+        await client.route("jobs", "seen")
+        await client.topic("orders").write_many([{"data": 1, "tag": "t"}, {"data": 2}])
+        claimed = await jobs.claim(2, wait_ms=30_000)
+        while len(claimed) < 2:
+            claimed += await jobs.claim(2, wait_ms=30_000)
+        assert [(job.seq, job.data, job.tag) for job in claimed] == [(1, 1, "t"), (2, 2, None)]
+        assert await datas(client.topic("seen"), 2) == [1, 2], "jobs that somebody has are records all the same"
+
+
+@each_form
+@on_loop
+async def test_partitions_go_to_partitions(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        source = client.topic("wide")
+        await source.create(partitions=3)
+        await client.topic("narrow").create(partitions=2)
+        state = await client.route("wide", "narrow")
+        assert state.cursors == (0, 0, 0)
+        for partition in range(3):
+            await source.write_many([{"data": [partition, number]} for number in range(3)], partition=partition)
+        found: dict[int, list[list[int]]] = {0: [], 1: []}
+        async for page in client.pages(["narrow", "narrow/1"]):
+            assert isinstance(page, Page)
+            found[page.partition] += [record.data for record in page.records]
+            if sum(map(len, found.values())) == 9:
+                break
+        assert found[1] == [[1, 0], [1, 1], [1, 2]]
+        for partition in (0, 2):
+            assert [number for at, number in found[0] if at == partition] == [0, 1, 2], "in the order of the source"
+        assert (await client.router("wide->narrow").state()).cursors == (3, 3, 3)
 
 
 @each_form

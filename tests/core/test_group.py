@@ -10,7 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.core.grouprig import EARLIEST, LATEST, Pair, at_seq
+from tests.core.grouprig import EARLIEST, LATEST, GroupRig, Pair, at_seq
+from topics.core.groupcommands import AckGroup, Consume, ResetGroup
+from topics.groupmodel import GroupBatch
 
 CONSUMERS = st.sampled_from(["", "", "a", "b"])
 STARTS = st.one_of(st.just(EARLIEST), st.just(LATEST), st.builds(at_seq, st.integers(0, 20)))
@@ -143,6 +145,39 @@ def run(names: tuple[str, ...]) -> None:
     pair.check_replay()
 
 
+def test_a_part_that_somebody_else_has_got_is_not_buried_with_the_rest() -> None:
+    pair = Pair()
+    pair.write(3)
+    pair.consume("", 3)
+    pair.nack(2, from_seq=2)
+    assert [record.seq for record in pair.consume("", 3).records] == [2]
+    pair.ack(3)
+    pair.check()
+    assert pair.oracle.committed(pair.now_ms) == 1
+    pair.check_replay()
+
+
+def test_an_ack_of_what_was_given_back_is_none() -> None:
+    pair = Pair()
+    pair.write(3)
+    pair.consume("", 3)
+    pair.nack(3)
+    pair.ack(3)
+    pair.check()
+    assert pair.oracle.committed(pair.now_ms) == 0
+
+
+def test_two_groups_know_nothing_of_each_other() -> None:
+    rig = GroupRig()
+    rig.write_numbers(1, 2, 3)
+    for name in ("a", "b"):
+        batch = rig.step(Consume("t", name, limit=2)).reply
+        assert isinstance(batch, GroupBatch) and batch.count == 2
+    rig.step(AckGroup("t", "a", 2))
+    log = rig.log()
+    assert [(group.name, group.committed) for group in log.groups] == [("a", 2), ("b", 0)]
+
+
 @pytest.mark.parametrize("first", STEPS)
 @pytest.mark.parametrize("before", [(), WORN], ids=["fresh", "worn"])
 def test_every_short_history(before: tuple[str, ...], first: str) -> None:
@@ -155,3 +190,47 @@ def test_every_short_history(before: tuple[str, ...], first: str) -> None:
 def test_every_history_of_five_steps(first: str) -> None:
     for rest in itertools.product(STEPS, repeat=4):
         run((first, *rest))
+
+
+# ---- retention that waits for groups
+
+
+def test_retention_waits_for_a_group_and_goes_on_with_its_ack() -> None:
+    rig = GroupRig()
+    rig.configure("t", cap_records=2, protect_groups=["g"])
+    rig.write_numbers(1, 2, 3, 4, 5)
+    assert rig.log().count == 5, "it has not come yet, and needs all of it"
+    rig.step(Consume("t", "g", limit=4))
+    rig.step(AckGroup("t", "g", 2))
+    assert (rig.log().count, rig.log().evict_floor) == (3, 3)
+    rig.step(AckGroup("t", "g", 4))
+    assert (rig.log().count, rig.log().evict_floor) == (2, 4)
+    other = rig.replayed()
+    assert (other.log().count, other.log().evict_floor) == (2, 4)
+    group = other.group()
+    assert group is not None and group.committed == 4 and not len(group.losses)
+
+
+def test_what_a_group_keeps_is_bounded_and_then_told() -> None:
+    rig = GroupRig()
+    rig.configure("t", cap_records=2, protect_groups=["g"], protect_max_bytes=5)
+    rig.step(ResetGroup("t", "g", at_seq(1)))
+    rig.write_numbers(*range(8))
+    assert rig.log().count == 5 and rig.log().holds.overrun_count == 3
+    batch = rig.step(Consume("t", "g")).reply
+    assert isinstance(batch, GroupBatch) and batch.tombstone is not None
+    assert (batch.tombstone.gap_from, batch.tombstone.gap_to, batch.first_seq) == (1, 3, 4)
+
+
+def test_a_reset_goes_back_no_further_than_what_is_there() -> None:
+    rig = GroupRig()
+    rig.configure("t", ttl_ms=100, protect_groups=["g"])
+    rig.write_numbers(1, 2, 3)
+    rig.step(ResetGroup("t", "g", at_seq(3)))
+    rig.now_ms += 200
+    assert rig.seqs() == [3]
+    rig.step(ResetGroup("t", "g", at_seq(1)))
+    assert rig.seqs() == rig.replayed().seqs() == [3]
+    batch = rig.step(Consume("t", "g")).reply
+    assert isinstance(batch, GroupBatch) and batch.tombstone is not None
+    assert (batch.tombstone.gap_from, batch.tombstone.gap_to) == (1, 2)

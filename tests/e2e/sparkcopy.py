@@ -3,7 +3,7 @@
     python -m tests.e2e.sparkcopy URL DIRECTORY ROWS_PER_TASK
 
 In the directory are `kills.json`, a list of [batch, moment, victim], each done once over all runs, and the pid of the
-server. It prints `done` when everything is copied. What is killed: the Python process that comes to the moment
+server. It ends with 0 when everything is copied. What is killed: the Python process that comes to the moment
 (`worker`), the JVM of the driver (`driver`), or the server.
 """
 
@@ -99,8 +99,14 @@ def main(url: str, directory: str, rows_per_task: str) -> None:
         except StreamingQueryException:
             # A commit that was killed ends the query; it goes on from its checkpoint.
             continue
+        except Exception as error:
+            # The driver is gone. Leaving in the usual way would wait for it.
+            sys.stderr.write(f"{error}\n")
+            sys.stderr.flush()
+            os._exit(1)
+    else:
+        sys.exit(2)
     spark.stop()
-    sys.stdout.write("done\n")
 
 
 if __name__ == "__main__":

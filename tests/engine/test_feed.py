@@ -11,7 +11,7 @@ from topics.core.cut import Shape
 from topics.core.match import parse_match
 from topics.core.view import View
 from topics.engine.events import Event
-from topics.engine.feed import MEMBERS_AT_ONCE
+from topics.engine.feed import PART_MEMBERS_MIN
 
 
 def test_the_backlog_comes_first_then_what_is_new() -> None:
@@ -106,9 +106,9 @@ def test_an_event_is_read_once_for_all_protocols_and_encoded_once_for_each() -> 
 def test_a_large_cohort_is_served_in_parts() -> None:
     rig = WatchRig()
     rig.write("jobs", 1)
-    ears = [rig.ear("jobs") for _ in range(MEMBERS_AT_ONCE + 3)]
+    ears = [rig.ear("jobs") for _ in range(PART_MEMBERS_MIN + 3)]
     rig.watch._line[0].advance(0)
-    assert [len(ear.told) for ear in ears].count(2) == MEMBERS_AT_ONCE, "the first part"
+    assert [len(ear.told) for ear in ears].count(2) == PART_MEMBERS_MIN, "the first part"
     rig.write("jobs", 2)
     rig.pump()
     assert all(ear.seqs("jobs") == [1, 2] for ear in ears)

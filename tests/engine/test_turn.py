@@ -67,6 +67,24 @@ def test_disk_is_answered_at_the_write_below_the_durable_ceiling() -> None:
     assert len(before) == 1, "and synced within its interval"
 
 
+def test_groups_that_are_written_together_are_synced_one_by_one() -> None:
+    rig = Rig()
+    rig.configure("odd", durability="fsync")
+    rig.work()
+    first = rig.submit("odd", 1)
+    rig.engine.flush()
+    second = rig.submit("odd", 2)
+    rig.engine.flush()
+    shard = rig.engine.wal.shard_of(rig.log("odd").log_id)
+    group = rig.engine.turn._shards[shard].last_group
+    rig.engine.written(shard, group)
+    assert not first.done and not second.done
+    rig.engine.synced(shard, group - 1)
+    assert first.done and not second.done
+    rig.engine.synced(shard, group)
+    assert second.done
+
+
 def test_a_ticket_knows_when_it_was_written() -> None:
     rig = Rig()
     rig.configure("odd", durability="fsync")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tests.engine.watchrig import VIEW, Ear, WatchRig
-from topics.engine.watch import AGING_MS, PACED_MS, SLICE_NS
+from topics.engine.watch import AGING_MS, PACED_MS, SENDS_AT_ONCE, SLICE_NS
 
 SLICE_MS = SLICE_NS // 1_000_000
 
@@ -155,6 +155,124 @@ def test_a_pump_ends_with_its_slice_and_the_rest_is_for_the_next_one() -> None:
         rig.watch.pump()
         told.append([key for _, key, _ in ear.take()])
     assert told == [["a"], ["b"], ["c"]], "the loop had a turn after each"
+
+
+def test_a_pump_ends_when_it_has_sent_enough() -> None:
+    rig = WatchRig()
+    topics = [f"t{number}" for number in range(SENDS_AT_ONCE + 1)]
+    for topic in topics:
+        rig.configure(topic)
+    ear = rig.ear(*topics)
+    rig.pump()
+    ear.take()
+    for topic in topics:
+        rig.write(topic, 1)
+    rig.work()
+    rig.watch.pump()
+    assert [key for _, key, _ in ear.take()] == topics[:-1]
+    rig.pump()
+    assert [key for _, key, _ in ear.take()] == topics[-1:]
+
+
+def test_a_pump_may_take_half_as_long_as_the_loop_took_since_the_last_one() -> None:
+    rig = WatchRig()
+    topics = [f"t{number}" for number in range(3 * SENDS_AT_ONCE)]
+    for topic in topics:
+        rig.configure(topic)
+    ears = [rig.ear(topic) for topic in topics]
+    rig.pump()
+    for busy_ms, more_count in ((0, 0), (2, 1), (2 * SLICE_MS, SLICE_MS), (5 * SLICE_MS, SLICE_MS)):
+        for ear in ears:
+            ear.take()
+        for topic in topics:
+            rig.write(topic, 1)
+        rig.work()
+        rig.clock.advance(busy_ms)
+        for ear in ears[SENDS_AT_ONCE:]:
+            ear.on_told = lambda: rig.clock.advance(1)
+        rig.watch.pump()
+        assert sum(bool(ear.told) for ear in ears) == SENDS_AT_ONCE + more_count, busy_ms
+        rig.pump()
+
+
+def test_a_cohort_is_served_at_once_when_there_is_time() -> None:
+    rig = WatchRig()
+    rig.configure("jobs")
+    ears = [rig.ear("jobs") for _ in range(3 * SENDS_AT_ONCE)]
+    rig.pump()
+    rig.clock.advance(2 * SLICE_MS)
+    rig.write("jobs", 1)
+    rig.work()
+    rig.watch.pump()
+    assert all(ear.seqs("jobs") == [1] for ear in ears)
+    assert len({id(ear.frames[-1]) for ear in ears}) == 1, "the same bytes"
+
+
+def test_a_pump_ends_within_a_topic_too() -> None:
+    rig = WatchRig()
+    rig.configure("jobs")
+    ears = [rig.ear("jobs", view=replace(VIEW, limit=10 + number)) for number in range(SENDS_AT_ONCE + 1)]
+    rig.pump()
+    rig.write("jobs", 1)
+    rig.work()
+    rig.watch.pump()
+    assert [ear.seqs("jobs") for ear in ears] == [[1]] * SENDS_AT_ONCE + [[]]
+    rig.pump()
+    assert ears[-1].seqs("jobs") == [1]
+
+
+def test_what_is_written_between_two_parts_goes_out_with_the_next_one() -> None:
+    rig = WatchRig()
+    rig.configure("jobs")
+    ears = [rig.ear("jobs") for _ in range(2 * SENDS_AT_ONCE)]
+    rig.pump()
+    for ear in ears:
+        ear.take()
+    rig.write("jobs", 1)
+    rig.work()
+    rig.watch.pump()
+    assert [len(ear.told) for ear in ears] == [1] * SENDS_AT_ONCE + [0] * SENDS_AT_ONCE, "the loop has a turn"
+    rig.write("jobs", 2)
+    rig.pump()
+    assert [ear.take() for ear in ears[:SENDS_AT_ONCE]] == [
+        [("record", "jobs", [1]), ("record", "jobs", [2])]
+    ] * SENDS_AT_ONCE
+    assert [ear.take() for ear in ears[SENDS_AT_ONCE:]] == [[("record", "jobs", [1, 2])]] * SENDS_AT_ONCE
+    rig.write("jobs", 3)
+    rig.work()
+    rig.watch.pump()
+    assert sum(len(ear.told) for ear in ears) == SENDS_AT_ONCE, "they have met, and are one cohort again"
+
+
+def test_a_delivery_is_brief_when_one_or_two_are_told_what_is_new() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    rig.work()
+    rig.ear("jobs")
+    assert not rig.watch.is_brief(), "it has not been told what is there"
+    rig.pump()
+    assert not rig.watch.is_brief(), "there is nothing to do"
+    rig.write("jobs", 2)
+    rig.work()
+    assert rig.watch.is_brief()
+    rig.pump()
+    leaving = [rig.ear("jobs"), rig.ear("jobs")]
+    rig.pump()
+    rig.write("jobs", 3)
+    rig.work()
+    assert not rig.watch.is_brief(), "three are more than two"
+    leaving[0].watcher.close()
+    assert rig.watch.is_brief()
+    rig.watch.wait(rig.log("jobs"), 3, lambda: None)
+    assert not rig.watch.is_brief(), "one who waits is told as well"
+    rig.pump()
+    leaving[1].watcher.close()
+    rig.configure("other")
+    rig.write("jobs", 4)
+    rig.work()
+    assert rig.watch.is_brief()
+    rig.ear("other")
+    assert not rig.watch.is_brief(), "there is another topic as well"
 
 
 def test_who_was_not_reached_comes_before_who_wants_more() -> None:

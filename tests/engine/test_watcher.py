@@ -119,6 +119,19 @@ def test_short_of_the_grace_a_loss_has_its_reason_and_beyond_it_the_cursor_is_to
         ear.watcher.close()
 
 
+def test_whoever_was_blocked_is_counted_no_more_once_it_goes_on_or_is_gone() -> None:
+    rig = WatchRig()
+    rig.configure("jobs")
+    first, second = rig.ear("jobs"), rig.ear("jobs")
+    for ear in (first, second, second):
+        ear.watcher.block()
+    assert rig.watch.blocked_count == 2
+    first.watcher.unblock()
+    second.watcher.close()
+    second.watcher.close()
+    assert rig.watch.blocked_count == 0
+
+
 def test_a_durable_topic_only_lags() -> None:
     rig = WatchRig()
     ear = Ear(rig.watch)

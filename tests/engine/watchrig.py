@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tests.engine.rig import SMALL, Rig
@@ -37,6 +38,7 @@ class Ear:
         self.room: int | None = None
         """Frames until the connection is full; None is never."""
         self.broken = False
+        self.on_told: Callable[[], None] = lambda: None
         self.watcher: Watcher = watch.open(self, form)
 
     def send(self, subscription: Subscription, frame: bytes) -> None:
@@ -47,6 +49,7 @@ class Ear:
         fields = json.loads(text)
         assert fields["topic"] == subscription.topic
         self.told.append((kind.decode().strip(":"), subscription.key, _gist(fields)))
+        self.on_told()
         if self.room is not None:
             self.room -= 1
             if not self.room:

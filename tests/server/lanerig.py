@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from tests.server.httprig import Answer, Caller
@@ -74,6 +74,16 @@ class LaneRig:
 
     async def calls(self, count: int, *headers: str, topic: str = TOPIC) -> list[Caller]:
         return [await self.call(*headers, topic=topic) for _ in range(count)]
+
+    def connection_of(self, caller: Caller) -> Any:
+        """The server's end of a connection."""
+        port = caller.writer.get_extra_info("sockname")[1]
+        (found,) = [
+            each
+            for each in self.server._connections._open
+            if cast(Any, each)._transport.get_extra_info("peername")[1] == port
+        ]
+        return found
 
     async def ask(self, method: str, path: str, body: object = None, *headers: str) -> Answer:
         caller = await self.call(known=False)

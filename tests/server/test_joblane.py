@@ -156,7 +156,7 @@ def test_what_two_say_about_one_job_counts_once(tmp_path: Path) -> None:
             callers[1].send(ack("w", [3, 2, 1, 3]))
             callers[2].send(ack("x", [4]))
             given = [body_of(answer) for answer in await answers(callers)]
-            assert counts == [3]
+            assert sum(counts) == 3, "together or not"
             assert sum(each["acked"] for each in given) == 3
             assert given[0]["acked"] + len(given[0]["skipped"]) == 3
             assert given[1]["acked"] + len(given[1]["skipped"]) == 4

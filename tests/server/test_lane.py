@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.httprig import Answer, run
-from tests.server.lanerig import LaneRig, answers, body_of, plain, reached, serving, write
+from tests.server.lanerig import TOPIC, LaneRig, answers, body_of, plain, reached, serving, write
 from topics.server.traffic import SAMPLE
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -48,6 +48,32 @@ def test_writes_of_one_turn_are_one_command_and_each_has_its_answer(loop: str, t
             assert [(await rig.stored())[seq - 1] for seq in seqs] == list(range(8))
 
     run(scenario, loop)
+
+
+def test_a_connection_that_writes_alone_does_not_wait_for_others(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path) as rig:
+            first, second = await rig.calls(2)
+            lone, other = rig.connection_of(first), rig.connection_of(second)
+            for _ in range(2):
+                first.send(plain(b"1"))
+                assert (await first.answer()).status == 200
+            log = rig.engine.machine.log(rig.engine.machine.topic(TOPIC))
+            lone.data_received(plain(b"2"))
+            assert log.head_seq == 5, "within the call"
+            assert (await first.answer()).status == 200
+            frames = rig.frames
+            other.data_received(plain(b"3"))
+            lone.data_received(plain(b"4"))
+            assert log.head_seq == 5, "somebody else came first, so there may be more"
+            assert [answer.status for answer in await answers([first, second])] == [200, 200]
+            assert rig.frames == frames + 1
+            lone.data_received(plain(b"5"))
+            assert log.head_seq == 7, "the last time it was not alone"
+            assert (await first.answer()).status == 200
+            assert await rig.stored() == [0, 0, 1, 1, 2, 3, 4, 5]
+
+    run(scenario)
 
 
 def test_the_answer_is_that_of_the_ordinary_way(tmp_path: Path) -> None:

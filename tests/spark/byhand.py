@@ -16,9 +16,9 @@ from topics.spark.server import Server
 class Archiver:
     """A query with a checkpoint of its own."""
 
-    def __init__(self, server: Server, root: str) -> None:
+    def __init__(self, server: Server, root: str, rows_per_task: int = 4) -> None:
         Lake.create(root)
-        options = Options(url="", topics=("*",), rows_per_task=4, wait_ms=0)
+        options = Options(url="", topics=("*",), rows_per_task=rows_per_task, wait_ms=0)
         self.query_id = uuid4().hex
         self.reader = ArchiveReader(options, server, root)
         self.writer = LakeWriter(root, "lake", server)

@@ -133,6 +133,7 @@ def test_what_cannot_be_written_is_said_before_anything_happens(
         (spark.range(1).selectExpr("'1' AS data"), "", "where to"),
         (spark.range(1).selectExpr("'1' AS data", "1 AS tag"), "t", "column tag must be a string"),
         (spark.range(1).selectExpr("'1' AS data"), "a,b", "names one topic"),
+        (spark.range(1).selectExpr("'1' AS data", "5 AS delay_ms"), "t", "delay_ms cannot be written"),
     ]:
         with pytest.raises(PySparkException, match=message):
             save(frame, topics_server, topic)

@@ -37,7 +37,7 @@ def test_which_topic_has_to_be_said() -> None:
 def test_a_key_is_in_no_plan_and_no_log(
     spark: SparkSession, spark_event_log: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with running_server(api_keys=f"{KEY}:read,write,admin") as server:
+    with running_server(api_keys=KEY) as server:
         spark.dataSource.register(preset_source("topics__keyed", url=server.url, key=KEY))
         frame = spark.read.format("topics__keyed").option("topic", "t").load()
         spark.range(3).selectExpr("id AS data").write.format("topics__keyed").option("topic", "t").mode("append").save()

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from topics.errors import InvalidRequest
-from topics.spark.values import infer_fields, json_texts, parse_values
+from topics.spark.values import infer_fields, parse_values
 
 KIND = pa.struct([("id", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))])
 
@@ -96,25 +96,3 @@ def test_a_sample_says_which_fields_there_are() -> None:
         "more": "bool",
         "n": "string",
     }
-
-
-@pytest.mark.parametrize(
-    ("column", "texts"),
-    [
-        (pa.array(['{"a": 1}', None]), ['{"a": 1}', "null"]),
-        (pa.array([1, None, 2**62]), ["1", "null", str(2**62)]),
-        (pa.array([True, None]), ["true", "null"]),
-        (pa.array([1.5, float("nan"), None]), ["1.5", "null", "null"]),
-        (pa.array([{"a": None, "b": "ü\n"}, None]), ['{"a":null,"b":"ü\\n"}', "null"]),
-        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())), ['{"k":1}']),
-        (
-            pa.array([{"m": [("k", b"x")]}], pa.struct([("m", pa.map_(pa.string(), pa.binary()))])),
-            ['{"m":{"k":"eA=="}}'],
-        ),
-        (pa.array([Decimal("1.20")]), ["1.20"]),
-        (pa.array([date(2024, 1, 2)]), ['"2024-01-02"']),
-        (pa.array([datetime(2024, 1, 2, 3, 4, 5, 600, UTC)]), ['"2024-01-02T03:04:05.000600Z"']),
-    ],
-)
-def test_columns_as_json(column: pa.Array, texts: list[str]) -> None:
-    assert json_texts(column).to_pylist() == texts

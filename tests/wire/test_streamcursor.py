@@ -33,6 +33,12 @@ def test_positions_come_back(found: dict[str, int], epochs: dict[str, int]) -> N
     assert decode_stream_cursor(text + "=" * (-len(text) % 4)) == Positions(found, epochs), "padded, too"
 
 
+def test_an_id_has_no_character_that_an_address_cannot_carry() -> None:
+    ids = [encode_checkpoint(session, 1) for session in ("~~~", "~~~~", "???", "????", "?????")]
+    assert any(b"-" in each for each in ids) and any(b"_" in each for each in ids)
+    assert not any(character in each for each in ids for character in b"+/=")
+
+
 @given(st.text(max_size=20), st.integers(0, U64_MAX))
 def test_checkpoints_come_back(session: str, at: int) -> None:
     assert decode_stream_cursor(encode_checkpoint(session, at).decode()) == Checkpoint(session, at)

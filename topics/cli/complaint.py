@@ -32,7 +32,7 @@ from topics.errors import (
 _NEXT: tuple[tuple[type[TopicsError], str], ...] = (
     (TopicNotFound, "`topics topic ls` lists those there are"),
     (RouterNotFound, "`topics router ls` lists those there are"),
-    (RouterCycle, "--allow-cycle lets records go around, a bounded number of times"),
+    (RouterCycle, "that is --allow-cycle here"),
     (NotAQueue, "`topics topic create NAME --type queue` makes one"),
     (StageNotFound, "it may have expired; stage the records again"),
     (InvalidSetting, "`topics settings` shows them all"),

@@ -36,7 +36,7 @@ def archive(
     available_now: Annotated[
         bool, Parameter(negative="", show_default=False, help="Archive what there is now, and end.")
     ] = False,
-    every: Annotated[str, Parameter(help="How often to commit, like 10s or 5m.")] = "10s",
+    every: Annotated[str, Parameter(help="How often to commit, like 10s or 5min.")] = "10s",
     name: Annotated[str, Parameter(help="What the server calls this archive.")] = "lake",
     layout: Annotated[str, Parameter(help="Directories by `topic,date`, `topic` or `date`; fixed at creation.")] = (
         "topic,date"

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from cyclopts import App
 from cyclopts.argument import Argument
 
-from topics.cli import COMMANDS, HELP, SECTIONS, build_app
+from topics.cli import COMMANDS, HELP, PYTHON_NAMES, SECTIONS, build_app
 from topics.cli.exitcode import Exit
 from topics.client.connector import KEY_VARIABLE, URL_DEFAULT, URL_VARIABLE
 
@@ -72,11 +72,12 @@ def examples(command: Callable[..., Any]) -> list[str]:
 
 
 def _of(name: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-    module = import_module(f"topics.cli.{name}")
+    function = PYTHON_NAMES.get(name, name)
+    module = import_module(f"topics.cli.{function}")
     if hasattr(module, "COMMANDS"):
         yield from ((f"{name} {command.__name__}", command) for command in module.COMMANDS)
     else:
-        yield name, getattr(module, name)
+        yield name, getattr(module, function)
 
 
 def _command(app: App, path: str, command: Callable[..., Any]) -> str:

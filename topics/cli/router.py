@@ -233,7 +233,7 @@ def _shown(name: str, value: object) -> Text:
         return Text(moment(value, "seconds"))
     if isinstance(value, bool):
         return Text("yes" if value else "no")
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return Text(printable(" ".join(map(str, value))))
     if isinstance(value, int):
         return Text(f"{value:,}")

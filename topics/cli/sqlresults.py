@@ -1,7 +1,7 @@
 """Results of statements on a screen: tables for a person, JSON lines or CSV for a program.
 
-What is said beside the rows (what a statement did, records that were lost) goes to stderr, but for a loss in JSON
-lines, which is a line of its own before the rows.
+What is said beside the rows (what a statement did, records that were lost) goes to stderr; among JSON lines it is a
+line of its own before the rows, with `message` or `tombstone`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ def _show(screen: Screen, result: SqlResult, format: Format, took_ms: float | No
             screen.lines([msgspec.json.encode({"tombstone": each})])
         else:
             screen.note(_loss(each), style="yellow")
-    if result.message is not None:
-        screen.note(result.message, style="green" if format == "table" else "dim")
+    if result.message is not None and format == "json":
+        screen.lines([msgspec.json.encode({"message": result.message})])
+    elif result.message is not None:
+        screen.note(result.message, style="green")
     if not result.columns:
         return
     if format == "json":

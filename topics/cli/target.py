@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from os import environ
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Group, Parameter
 
-from topics import embedded, sync
 from topics.cli import eventloop
 from topics.client import Client, connect
 from topics.client.blocking import Portal
@@ -17,6 +16,9 @@ from topics.client.connector import KEY_VARIABLE, URL_DEFAULT, URL_VARIABLE
 from topics.client.remotewatch import OnOutage
 from topics.errors import InvalidRequest, NotFound
 from topics.storage.fs import RealFs
+
+if TYPE_CHECKING:
+    from topics import sync
 
 WHERE = Group("Where", sort_key=100)
 
@@ -75,6 +77,8 @@ class Target:
 
     def blocking(self) -> sync.Client:
         """A client for plain code, for a command that talks to a person; entered with `with`."""
+        from topics import sync
+
         return sync.Client(self._client(False, lambda error: None), Portal())
 
     async def _run(self, work: Callable[[Client], Awaitable[T]], create: bool, on_outage: OnOutage) -> T:
@@ -87,6 +91,9 @@ class Target:
         assert self.dir is not None
         if not create:
             require_directory(self.dir)
+        # Who talks to a server, or completes a name, need not wait for an engine to be loaded.
+        from topics import embedded
+
         return embedded.open(self.dir)
 
 

@@ -209,7 +209,11 @@ class Derivation:
 
     def _lose(self, log: Log, first_seq: int, last_seq: int) -> None:
         log.add_hole(first_seq, last_seq, Reason.SOURCE_TRIM)
-        self.lost.append(LostCopies(log, first_seq, last_seq))
+        before = self.lost[-1] if self.lost else None
+        if before is not None and before.log is log and before.last_seq + 1 == first_seq:
+            self.lost[-1] = LostCopies(log, before.first_seq, last_seq)
+        else:
+            self.lost.append(LostCopies(log, first_seq, last_seq))
 
     def _pieces(self, source: Log | None, seqs: I64) -> Iterator[tuple[Block | None, I64 | None, int]]:
         """The records with these seqs, block by block: which of it, and how many. Without a block: so many are gone."""

@@ -1,35 +1,30 @@
 """One step of a router: the next records of its source into its destination, and how far it has come with that.
 
-A step takes a stretch that lies in one block of the source. What is no longer there because the source lost it becomes
-a gap in the destination; what was deleted, is filtered out or has gone around its ring is passed over. Copies, gap and
-cursor are one fact, `Forwarded`, in the destination's log. When there is neither copy nor gap nothing is stored: the
-cursor moves in memory, and who comes back to an older one after a crash passes over the same records again.
+A step takes what there is, up to some tens of thousands of records. What is not there any more because the source lost
+it becomes a gap in the destination; what was deleted, is filtered out or has gone around its ring is passed over.
+Copies, gap and cursor are one fact, `Forwarded`, in the destination's log. When there is neither copy nor gap nothing
+is stored: the cursor moves in memory, and who comes back to an older one after a crash passes over the same again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from topics.core import ceiling, routing
-from topics.core.block import Block
 from topics.core.facts import Floors, encode
 from topics.core.inflow import Inflow, Route, RouteKey
 from topics.core.log import Log
-from topics.core.match import Match
 from topics.core.outcome import Outcome, StoredFact
-from topics.core.payload import I64, CopiedRun, Selection, Shape, slice_block
+from topics.core.payload import I64, CopiedRun, Selection, Shape
 from topics.core.registry import META_LOG_ID
 from topics.core.router import Router
 from topics.core.routerfacts import Forwarded, RouterPut
-from topics.core.run import DEAD, Marks, MemoryRun, index_tags
-from topics.core.tail import Tail
-from topics.limits import BLOCK_RECORDS
+from topics.core.stretch import Cuts, Load, cut
+from topics.limits import STEP_RECORDS_MAX
 from topics.model import Discard, Durability, Reason, TopicConfig
 from topics.routermodel import Guarantee
 
@@ -37,51 +32,6 @@ if TYPE_CHECKING:
     from topics.core.machine import Machine
 
 _EPHEMERAL: Final = Durability.EPHEMERAL
-
-
-class Stretch:
-    """Records of one block of a source, in memory, and what routers choose of them."""
-
-    def __init__(self, block: Block, marks: Marks | None) -> None:
-        self.block = block
-        self.first_seq = block.first_seq
-        self.last_seq = block.last_seq
-        self._live = None if marks is None else np.flatnonzero(np.frombuffer(marks, np.uint8) != DEAD)
-        self._selections: dict[tuple[Match | None, Shape], tuple[I64 | None, Selection]] = {}
-
-    @cached_property
-    def _tag_index(self) -> dict[bytes, list[int]]:
-        return index_tags(self.block)
-
-    def select(
-        self, match: Match | None, shape: Shape, present: Collection[int] = ()
-    ) -> tuple[I64 | None, Selection | None]:
-        """The positions of what matches and is not `present` already, None for all; and the records, None for none."""
-        key = match, shape
-        if present or key not in self._selections:
-            positions = self._positions(match)
-            if present:
-                every = range(self.block.count) if positions is None else positions.tolist()
-                positions = np.array([at for at in every if self.first_seq + at not in present], np.int64)
-            if positions is not None and len(positions) == self.block.count:
-                positions = None
-            if positions is not None and not len(positions):
-                return positions, None
-            made = positions, Selection(self.block, positions, shape)
-            if present:
-                return made
-            self._selections[key] = made
-        return self._selections[key]
-
-    def _positions(self, match: Match | None) -> I64 | None:
-        if match is None:
-            return self._live
-        found = np.array(sorted(match.positions(self._tag_index)), np.int64)
-        return found if self._live is None else np.intersect1d(found, self._live, assume_unique=True)
-
-
-Cuts = dict[tuple[int, int, int], Stretch]
-"""Stretches by log, first and last seq: of several routers that stand at the same place, the first one cuts."""
 
 
 @dataclass(slots=True)
@@ -112,7 +62,7 @@ class Lane:
     def of(cls, machine: Machine, router: Router, source: Log, dest: Log) -> Lane:
         config = router.config
         stamp = ""
-        if config.guarantee is Guarantee.EXACTLY_ONCE:
+        if config.guarantee == Guarantee.EXACTLY_ONCE:
             stamp = f"{router.name}/{source.topic}/{source.epoch}/{source.partition}/"
         shape = Shape(not config.preserve_node, not config.preserve_tag, stamp)
         return cls(router, source, dest, machine.routers.ring_of(router), shape)
@@ -139,25 +89,25 @@ def step(machine: Machine, lane: Lane, now_ms: int, cuts: Cuts) -> Step | None:
         made, upto = (0, upto) if source.inflow is None else source.inflow.hops_at(cursor + 1, upto)
         hops = made + 1
         if hops >= lane.ring_topics:
-            return _advance(machine, lane, now_ms, upto)
+            return _pass(lane, upto)
     trimmed, start, upto = _passed(source, cursor + 1, upto)
-    stretch = _cut(source, start, upto, cuts) if start <= upto else None
-    if stretch is None:
-        return _advance(machine, lane, now_ms, upto, trimmed, hops)
-    positions, selection = stretch.select(lane.router.match, lane.shape, lane.present)
-    if selection is None:
-        return _advance(machine, lane, now_ms, stretch.last_seq, trimmed, hops)
     config = machine.topic(dest.topic).config
     dest.observe(config, now_ms)
-    if config.discard is Discard.REJECT:
-        fitting = _fitting(config, dest, selection)
-        if 0 < fitting < selection.count:
-            last = fitting - 1 if positions is None else int(positions[fitting - 1])
-            stretch = Stretch(slice_block(stretch.block, 0, last + 1, False), None)
-            positions = None if positions is None else positions[:fitting]
-            selection = Selection(stretch.block, positions, lane.shape)
-    machine.check_room(dest.topic, config, dest, selection)
-    return _take(machine, lane, config, now_ms, trimmed, hops, stretch, positions, selection)
+    takes_part, stored = config.discard is Discard.REJECT, _is_stored(machine, source, start)
+    load = Load(start)
+    # What is cut to fit, or goes into the fact, is in one piece.
+    records_max = 1 if takes_part or not stored else STEP_RECORDS_MAX
+    while load.scanned < records_max:
+        stretch = cut(source, load.next_seq, upto, cuts)
+        if stretch is None:
+            load.next_seq = upto + 1
+            break
+        load.add(stretch, *stretch.select(lane.router.match, lane.shape, lane.present))
+    if load.count and takes_part:
+        load = load.fitted(_fitting(config, dest, load.selections[0]), lane.shape)
+    if load.count:
+        machine.check_room(dest.topic, config, dest, load)
+    return _take(machine, lane, config, now_ms, trimmed, hops, load, stored)
 
 
 def _passed(source: Log, start: int, upto: int) -> tuple[int, int, int]:
@@ -176,28 +126,6 @@ def _passed(source: Log, start: int, upto: int) -> tuple[int, int, int]:
     return trimmed, start, max(upto, start - 1)
 
 
-def _cut(source: Log, start: int, upto: int, cuts: Cuts) -> Stretch | None:
-    """The next records that are there, up to the end of their block; None when there are none up to `upto`."""
-    key = source.log_id, start, upto
-    if key in cuts:
-        return cuts[key]
-    for run in source.parts_from(max(start, source.low)):
-        first = max(start, source.low, run.first_seq)
-        if first > upto:
-            return None
-        if isinstance(run, Tail):
-            stretch = Stretch(*run.block_of(first, min(BLOCK_RECORDS, upto - first + 1)))
-        else:
-            block, marks = run.block_at(first)
-            begin, end = first - block.first_seq, min(block.last_seq, upto) - block.first_seq + 1
-            # What lies in a mapped file goes with the file, and a copy may stay for longer.
-            cut = slice_block(block, begin, end, copied=not isinstance(run, MemoryRun))
-            stretch = Stretch(cut, None if marks is None else bytearray(marks[begin:end]))
-        cuts[key] = stretch
-        return stretch
-    return None
-
-
 def _fitting(config: TopicConfig, dest: Log, selection: Selection) -> int:
     """How many of the first records a destination that refuses when it is full has room for."""
     count = selection.count
@@ -211,55 +139,31 @@ def _fitting(config: TopicConfig, dest: Log, selection: Selection) -> int:
     return count
 
 
-def _advance(machine: Machine, lane: Lane, now_ms: int, cursor: int, trimmed: int = 0, hops: int = 0) -> Step:
-    """Go on without copies."""
-    dest = lane.dest
-    if trimmed:
-        config = machine.topic(dest.topic).config
-        return _take(machine, lane, config, now_ms, trimmed, hops, None, None, None, cursor)
-    if dest.inflow is None:
-        dest.inflow = Inflow()
-    route = dest.inflow.routes.setdefault(lane.key, Route(cursor))
-    route.cursor = cursor
-    return Step(cursor)
-
-
 def _take(
-    machine: Machine,
-    lane: Lane,
-    config: TopicConfig,
-    now_ms: int,
-    trimmed: int,
-    hops: int,
-    stretch: Stretch | None,
-    positions: I64 | None,
-    selection: Selection | None,
-    cursor: int = 0,
+    machine: Machine, lane: Lane, config: TopicConfig, now_ms: int, trimmed: int, hops: int, load: Load, is_stored: bool
 ) -> Step:
-    source, dest = lane.source, lane.dest
+    source, dest, cursor = lane.source, lane.dest, load.next_seq - 1
+    if not trimmed and not load.count:
+        return _pass(lane, cursor)
     first_seq, ts = dest.next_seq + trimmed, max(now_ms, dest.last_ts)
     stored = config.durability is not _EPHEMERAL
     put_gap(dest, first_seq, trimmed)
     floors: Floors | None = None
-    from_seq = count = 0
-    chosen = records = b""
-    if stretch is not None and selection is not None:
-        from_seq, cursor, count = stretch.first_seq, stretch.last_seq, selection.count
-        if positions is not None:
-            chosen = pack(positions, stretch.block.count)
-        if stored and not _is_stored(machine, source, from_seq):
-            records = b"".join(selection.encoded(first_seq, ts).block_buffers())
-        floors = put_copies(dest, selection, first_seq, ts, config)
-    last_seq = first_seq + count - 1
+    records = b""
+    if load.count and stored and not is_stored:
+        records = b"".join(load.selections[0].encoded(first_seq, ts).block_buffers())
+    for selection in load.selections:
+        floors = put_copies(dest, selection, dest.next_seq, ts, config) or floors
+    last_seq = first_seq + load.count - 1
     ceiling_seq = ceiling.grant(dest, last_seq) if config.durability is Durability.DISK else 0
     fact = Forwarded(
         lane.router.number,
         source.log_id,
         cursor,
-        from_seq,
-        chosen,
+        load.from_seq,
+        load.chosen(),
         first_seq,
-        count,
+        load.count,
         ts,
         trimmed,
         lane.shape.drops_node,
@@ -271,17 +175,20 @@ def _take(
         records,
     )
     remember(dest, fact)
-    outcome = Outcome(
-        None,
-        [StoredFact(dest.log_id, False, [encode(fact)])] if stored else [],
-        config.durability is Durability.FSYNC,
-        dest,
-        last_seq,
-        config.durability,
-    )
-    if stored and count and not records:
+    facts = [StoredFact(dest.log_id, False, [encode(fact)])] if stored else []
+    outcome = Outcome(None, facts, config.durability is Durability.FSYNC, dest, last_seq, config.durability)
+    if stored and load.count and not records:
         outcome.source, outcome.source_seq, outcome.first_seq = source, cursor, first_seq - trimmed
-    return Step(cursor, outcome, count, 0 if selection is None else selection.payload_bytes)
+    return Step(cursor, outcome, load.count, load.payload_bytes)
+
+
+def _pass(lane: Lane, cursor: int) -> Step:
+    """Go on without anything to store."""
+    dest = lane.dest
+    if dest.inflow is None:
+        dest.inflow = Inflow()
+    dest.inflow.routes.setdefault(lane.key, Route(cursor)).cursor = cursor
+    return Step(cursor)
 
 
 def _is_stored(machine: Machine, source: Log, seq: int) -> bool:
@@ -289,14 +196,8 @@ def _is_stored(machine: Machine, source: Log, seq: int) -> bool:
     return machine.topic(source.topic).config.durability is not _EPHEMERAL and seq > source.volatile_seq
 
 
-def pack(positions: I64, count: int) -> bytes:
-    """Positions as bits."""
-    bits = np.zeros(count, np.bool_)
-    bits[positions] = True
-    return np.packbits(bits).tobytes()
-
-
 def unpack(chosen: bytes, count: int) -> I64:
+    """The positions that `Forwarded.chosen` names, of so many."""
     return np.flatnonzero(np.unpackbits(np.frombuffer(chosen, np.uint8), count=count)).astype(np.int64)
 
 

@@ -130,6 +130,12 @@ class LeaseTable:
         slot = self._slots.get(seq)
         return 0 if slot is None else self._deliveries[slot]
 
+    def conditions(self, seqs: Iterable[int]) -> tuple[list[int], list[int]]:
+        """The state of each of these, and how often it was handed out; one without an entry is free."""
+        slots = [self._slots.get(seq) for seq in seqs]
+        states = [FREE if slot is None else self._states[slot] for slot in slots]
+        return states, [0 if slot is None else self._deliveries[slot] for slot in slots]
+
     def split(self, node: str, seqs: Sequence[int], tokens: Sequence[int] | None) -> tuple[list[int], list[int]]:
         """The seqs that `node` may complete, each once and ascending, and the others, as they were named.
 

@@ -32,11 +32,12 @@ Place = tuple[int, int, int]
 class Group:
     """The subscriptions of a log that see the same and speak the same; `number` is unique within the log."""
 
-    __slots__ = ("count", "form", "number", "view")
+    __slots__ = ("count", "form", "is_plain", "number", "view")
 
     def __init__(self, number: int, view: View, form: Form) -> None:
         self.number = number
         self.view = view
+        self.is_plain = view.is_plain
         self.form = form
         self.count = 0
         """Subscriptions, parked ones included."""

@@ -103,7 +103,7 @@ class Engine:
             self._check_fact,
             checkpointer.dirty.add,
             self.now_ms,
-            clock.ticks_ns,
+            clock,
             2 * COPIES_FACTOR * limits.dirty_bytes_max,
         )
         self.routing = Routing(machine, self.forwarding, self.now_ms)
@@ -440,7 +440,7 @@ class Engine:
 
     def checkpoint_possible(self) -> bool:
         """Whether a snapshot may be taken: not of a log that has stopped, whose memory is ahead of what was acked."""
-        return all(self.turn.stopped(shard) is None for shard in range(self.wal.shards))
+        return not self.turn.any_stopped
 
     def checkpoint(self, erase: set[int] | None = None) -> None:
         """A whole checkpoint on the calling thread."""

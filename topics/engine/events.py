@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
 from topics.model import Tombstone
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     RECORD = "record"
     """A batch of records."""
     TOMBSTONE = "tombstone"

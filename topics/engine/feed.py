@@ -27,8 +27,14 @@ if TYPE_CHECKING:
     from topics.engine.watch import Watch
     from topics.engine.watcher import Subscription, Watcher
 
-MEMBERS_AT_ONCE = 512
+PART_MEMBERS_MAX = 512
 """A larger cohort is served in parts, and others get a turn in between."""
+PART_MEMBERS_MIN = 32
+PART_COUNT = 4
+"""In a hurry, a cohort is served in about so many parts, none of them smaller than this: what is written between two of
+them goes out to the second in the same frame."""
+BRIEF_MEMBERS_MAX = 2
+"""Those who may be told of a write before its writer is."""
 
 _LOST = (Reason.CAP, Reason.TTL, Reason.MIXED)
 """What somebody who just connected is told as `from_seq_too_old`."""
@@ -59,8 +65,12 @@ class Feed:
         """Whether the topic was deleted."""
         self.waiters: list[Waiter] = []
         self._watch = watch
+        self._now_ms = 0
+        """When it was last looked at."""
         self._groups: dict[tuple[View, Form], Group] = {}
         self._group_count = 0
+        self._member_count = 0
+        """Subscriptions, parked ones included."""
         self._cohorts: dict[Place, Cohort] = {}
         several = topic.config.partitions > 1
         self._names = (topic.name.encode(), b'"partition":%d,' % log.partition if several else b"")
@@ -90,6 +100,7 @@ class Feed:
 
     def add(self, subscription: Subscription) -> None:
         subscription.group.count += 1
+        self._member_count += 1
         self.join(subscription)
 
     def join(self, subscription: Subscription) -> None:
@@ -103,6 +114,7 @@ class Feed:
             cohort.members.pop(subscription, None)
             if not cohort.members and self._cohorts.get(cohort.place) is cohort:
                 del self._cohorts[cohort.place]
+        self._member_count -= 1
         group.count -= 1
         if not group.count:
             del self._groups[group.view, group.form]
@@ -129,14 +141,21 @@ class Feed:
 
     # ---- delivering
 
+    def is_brief(self) -> bool:
+        """Whether there are few to tell, and each of them knows all that was there before."""
+        if self._member_count + len(self.waiters) > BRIEF_MEMBERS_MAX:
+            return False
+        return all(cohort.phase == LIVE for cohort in self._cohorts.values())
+
     def advance(self, deadline_ns: int) -> bool:
-        """Give every cohort that is behind its next batch, until the deadline; whether there is more to do."""
-        self._wake()
+        """Give every cohort that is behind its next batch, until the pump is over; whether there is more to do."""
+        if self.waiters:
+            self._wake()
         if self.gone:
             self._say_deleted()
             return False
         watch = self._watch
-        watch.observe(self.topic, self.log)
+        self._now_ms = watch.observe(self.topic, self.log)
         made: dict[tuple[View, int, int], Events] = {}
         more = False
         places = list(self._cohorts)
@@ -148,19 +167,22 @@ class Feed:
             if cohort.phase == LIVE and cohort.cursor >= ceiling:
                 continue
             del self._cohorts[place]
-            if len(cohort.members) > MEMBERS_AT_ONCE:
-                rest, cohort = cohort, cohort.split(MEMBERS_AT_ONCE)
+            part = PART_MEMBERS_MAX
+            if watch.in_hurry:
+                part = min(max(cohort.group.count // PART_COUNT, PART_MEMBERS_MIN), part)
+            if len(cohort.members) > part:
+                rest, cohort = cohort, cohort.split(part)
                 self._put(rest)
                 more = True
             more |= self._serve(cohort, ceiling, made)
             self._put(cohort)
-            if watch.ticks_ns() >= deadline_ns:
-                return more or place is not places[-1]
+            if place is not places[-1] and watch.is_over(deadline_ns):
+                return True
         return more
 
     def _serve(self, cohort: Cohort, ceiling: int, made: dict[tuple[View, int, int], Events]) -> bool:
         """Give a cohort its next batch; whether there is more behind that."""
-        if not cohort.ready():
+        if self._watch.blocked_count and not cohort.ready():
             return False
         try:
             events, cursor = self._events(cohort, ceiling, made)
@@ -181,13 +203,15 @@ class Feed:
         return False
 
     def _tell(self, cohort: Cohort, event: Event) -> None:
-        ready = cohort.ready()
+        watch = self._watch
+        ready = cohort.ready() if watch.blocked_count else list(cohort.members)
         if not ready:
             return
         cohort.cursor = event.cursor
         if cohort.phase < BACKLOG:
             cohort.phase = BACKLOG
         frame = cohort.group.form(event)
+        watch.sent_count += len(ready)
         for member in ready:
             try:
                 member.send(member, frame)
@@ -201,16 +225,16 @@ class Feed:
     def _events(self, cohort: Cohort, ceiling: int, made: dict[tuple[View, int, int], Events]) -> Events:
         """What a cohort is told next; read once for all groups that see the same."""
         if len(self._groups) == 1:
-            return self._read(cohort.group.view, cohort.cursor, cohort.phase, ceiling)
+            return self._read(cohort.group, cohort.cursor, cohort.phase, ceiling)
         place = (cohort.group.view, cohort.cursor, min(cohort.phase, BACKLOG))
         found = made.get(place)
         if found is None:
-            found = made[place] = self._read(cohort.group.view, cohort.cursor, cohort.phase, ceiling)
+            found = made[place] = self._read(cohort.group, cohort.cursor, cohort.phase, ceiling)
         return found
 
-    def _read(self, view: View, cursor: int, phase: int, ceiling: int) -> Events:
-        log, topic = self.log, self.topic
-        if view.is_plain and phase != ELSEWHERE:
+    def _read(self, group: Group, cursor: int, phase: int, ceiling: int) -> Events:
+        log, topic, view = self.log, self.topic, group.view
+        if group.is_plain and phase != ELSEWHERE:
             body = text_at_head(log, ceiling, cursor, view.limit, view.byte_budget)
             if body is not None:
                 return [self._record(body, cursor, ceiling, ceiling)], ceiling
@@ -231,7 +255,7 @@ class Feed:
         return events, plan.next_from_seq
 
     def _record(self, body: bytes, cursor: int, next_cursor: int, ceiling: int) -> Event:
-        self.topic.last_read_ts = self._watch.now_ms()
+        self.topic.last_read_ts = self._now_ms
         text = wire.record_text(*self._names, body, cursor, next_cursor, ceiling)
         return Event(kind=Kind.RECORD, key=self.key, cursor=next_cursor, text=text, body=body)
 
@@ -239,8 +263,6 @@ class Feed:
 
     def _wake(self) -> None:
         """Call those who waited for what is there now."""
-        if not self.waiters:
-            return
         over = self.gone or self._watch.waiting_over
         visible_seq = self.log.visible_seq
         waiting, self.waiters = self.waiters, []

@@ -2,11 +2,12 @@
 
 How it works. When readers can see more of a log that routers lead from, the log is put in a line, which costs one
 lookup on the way of a write. `pump` works through the line: a step for each router of a log, then the next log, and to
-the end of the line again while there is more. A step takes what there is up to a block, and costs about the same
-however much that is: a router that is behind takes more at once, so that being behind makes it faster.
+the end of the line again while there is more. A step takes what there is, and costs about the same however much
+that is: a router that is behind takes more at once, so that being behind makes it faster.
 
 The host runs the pump on its loop. It stops after a slice of time, so that the loop has its turn: a long slice when
-nobody else wanted the loop since the last one, and otherwise a quarter of the time that the others took.
+nobody else has computed anything since the last one. Otherwise it is a tenth of what the others took, and whatever time
+the loop had nothing to do at all: who writes as fast as it can keeps nine tenths of the loop.
 
 A step that is refused (a full destination, a disk that is behind or broken) stalls its router alone, which tries again
 by itself, later and later. No step is made while a checkpoint captures its logs: see docs/ROUTERS.md.
@@ -19,25 +20,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from topics.clock import Clock
 from topics.core import forward, routing
 from topics.core.commands import Command, Configure, Delete, Drop, DropRouter, PutRouter
 from topics.core.evidence import Evidence
-from topics.core.forward import Cuts, Lane
+from topics.core.forward import Lane
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.outcome import Outcome
 from topics.core.router import Router
+from topics.core.stretch import Cuts
 from topics.engine.ticket import Ticket
 from topics.errors import TopicsError
 from topics.model import Dropped
 
 Captured = TypeVar("Captured")
 
-SLICE_NS: Final = 4_000_000
+SLICE_NS: Final = 1_000_000
 """How long a pump goes on at most before the loop gets a turn."""
-IDLE_NS: Final = 50_000
-"""When the loop came back within this time, nobody else wanted it."""
-SHARE: Final = 4
+IDLE_NS: Final = 300_000
+"""When no more was computed since the last slice, nobody else wanted the loop."""
+SHARE: Final = 10
 """A pump takes one part in so many of the time that others took."""
 RETRY_MS_MIN: Final = 10
 RETRY_MS_MAX: Final = 1000
@@ -79,7 +82,7 @@ class Forwarding:
         check: Callable[[int], None],
         mark_dirty: Callable[[int], None],
         now_ms: Callable[[], int],
-        ticks_ns: Callable[[], int],
+        clock: Clock,
         bytes_max: int,
     ) -> None:
         self.wanted: Callable[[], None] = lambda: None
@@ -94,7 +97,7 @@ class Forwarding:
         self._check = check
         self._mark_dirty = mark_dirty
         self._now_ms = now_ms
-        self._ticks_ns = ticks_ns
+        self._clock = clock
         self._bytes_max = bytes_max
         self._sources: dict[int, _Source] = {}
         self._by_router: dict[str, list[Way]] = {}
@@ -104,6 +107,8 @@ class Forwarding:
         self._held = False
         self._stopped = False
         self._ended_ns = 0
+        self._ended_cpu_ns = 0
+        self._cuts: Cuts = {}
 
     # ---- which routers there are
 
@@ -231,20 +236,27 @@ class Forwarding:
         self._asked = False
         if self._held or self._stopped or not self._line:
             return False
-        begun_ns = self._ticks_ns()
-        others_ns = begun_ns - self._ended_ns
-        until_ns = begun_ns + (SLICE_NS if others_ns < IDLE_NS else min(SLICE_NS, others_ns // SHARE))
-        cuts: Cuts = {}
+        until_ns = self._slice_ends_ns()
         moved = False
         while self._line:
-            moved = self._turn(self._line[0], cuts) or moved
-            if self._ticks_ns() >= until_ns:
+            moved = self._turn(self._line[0]) or moved
+            if self._clock.ticks_ns() >= until_ns:
                 break
-        self._ended_ns = self._ticks_ns()
+        if not self._line or len(self._cuts) > CUTS_MAX:
+            self._cuts.clear()
+        self._ended_ns, self._ended_cpu_ns = self._clock.ticks_ns(), self._clock.cpu_ns()
         self.ask()
         return moved
 
-    def _turn(self, source: _Source, cuts: Cuts) -> bool:
+    def _slice_ends_ns(self) -> int:
+        begun_ns = self._clock.ticks_ns()
+        others_ns = self._clock.cpu_ns() - self._ended_cpu_ns
+        if others_ns < IDLE_NS:
+            return begun_ns + SLICE_NS
+        idle_ns = max(begun_ns - self._ended_ns - others_ns, 0)
+        return begun_ns + min(SLICE_NS, others_ns // SHARE + idle_ns)
+
+    def _turn(self, source: _Source) -> bool:
         """One step of the way whose turn it is."""
         if source.at == 0:
             source.again = False
@@ -252,7 +264,7 @@ class Forwarding:
         if source.at < len(source.ways):
             way = source.ways[source.at]
             source.at += 1
-            moved = self._step(way, cuts) if not way.retry_ms else False
+            moved = self._step(way) if not way.retry_ms else False
             source.again = source.again or moved
         if source.at >= len(source.ways):
             self._line.popleft()
@@ -263,7 +275,7 @@ class Forwarding:
                 source.marked = False
         return moved
 
-    def _step(self, way: Way, cuts: Cuts) -> bool:
+    def _step(self, way: Way) -> bool:
         lane = way.lane
         if way.evidence is not None:
             self._look(way, way.evidence)
@@ -271,8 +283,6 @@ class Forwarding:
         if way.ring_version != self._machine.routers.version:
             way.ring_version = self._machine.routers.version
             lane.ring_topics = self._machine.routers.ring_of(lane.router)
-        if len(cuts) > CUTS_MAX:
-            cuts.clear()
         now_ms = self._now_ms()
         if lane.cursor >= lane.source.visible_seq:
             return False
@@ -281,7 +291,7 @@ class Forwarding:
             return False
         try:
             self._check(lane.dest.log_id)
-            step = forward.step(self._machine, lane, now_ms, cuts)
+            step = forward.step(self._machine, lane, now_ms, self._cuts)
         except TopicsError as error:
             self._stall(way, error.message, now_ms)
             return False

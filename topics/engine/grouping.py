@@ -146,7 +146,7 @@ class Grouping:
         return 0 if self._waiting_over else max(0, min(wait_ms, CLAIM_WAIT_MS_MAX))
 
     def _key(self, command: Consume) -> Key:
-        _, log = find_log(self._machine, command.topic, command.partition, self._now_ms())
+        log = self._machine.log(self._machine.topic(command.topic), command.partition)
         self._check(log.log_id)
         return log.log_id, command.group
 

@@ -14,6 +14,7 @@ from topics.core.commands import Claimer, Command, Delete
 from topics.core.groupcommands import Consume
 from topics.core.log import Log
 from topics.engine.backup import Backup
+from topics.engine.delivery import Delivery
 from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
 from topics.errors import ShuttingDown, Throttled
@@ -38,7 +39,7 @@ class Host:
         self._checkpointing = asyncio.Lock()
         self._flush_wanted = False
         engine.turn.wanted = self._want_flush
-        engine.watch.wanted = self._want_pump
+        self._delivery = Delivery(engine.turn, engine.watch, loop)
         engine.forwarding.wanted = self._want_forwarding
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
@@ -52,14 +53,22 @@ class Host:
     async def open(cls, opener: Opener) -> Host:
         """Recover on a thread, so that the loop can say how far it is, then take over."""
         loop = asyncio.get_running_loop()
+        host: Host | None = None
 
         def post(report: Callable[[], None]) -> None:
             # A report that comes after the loop was closed has nobody to go to.
             if not loop.is_closed():
-                loop.call_soon_threadsafe(report)
+                loop.call_soon_threadsafe(take, report)
+
+        def take(report: Callable[[], None]) -> None:
+            if host is None:
+                report()
+            else:
+                host._delivery.along(report)
 
         engine = await loop.run_in_executor(None, opener, post)
-        return cls(engine, loop)
+        host = cls(engine, loop)
+        return host
 
     # ---- commands
 
@@ -166,14 +175,11 @@ class Host:
 
     def _flush(self) -> None:
         self._flush_wanted = False
-        self.engine.flush()
+        self._delivery.along(self.engine.flush)
         self._start_checkpoint_if_due()
         self._arm()
 
     # ---- readers
-
-    def _want_pump(self) -> None:
-        self._loop.call_soon(self.engine.watch.pump)
 
     def _want_forwarding(self) -> None:
         self._loop.call_soon(self._forward)

@@ -66,6 +66,10 @@ class Turn:
         self.sync_followed: Collection[int] = ()
         """Logs whose syncs are news to somebody: `on_synced` is called for them."""
         self.on_synced: Callable[[Log], None] = lambda log: None
+        self.before_answers: Callable[[], None] = lambda: None
+        """Called when readers can see what was written, and its writers are not answered yet."""
+        self.any_stopped = False
+        """Whether a shard has failed."""
         self.ticks_ns: Callable[[], int] = lambda: 0
         """The steady clock that says when a group was written."""
 
@@ -259,16 +263,23 @@ class Turn:
         state = self._shards[shard]
         state.written_group = group
         if state.to_write and state.to_write[0][0] <= group:
-            now_ns = self.ticks_ns()
-        while state.to_write and state.to_write[0][0] <= group:
-            for ticket in state.to_write.popleft()[1]:
-                ticket.written_ns = now_ns
-                if not ticket.visible_at_sync:
-                    self._show(ticket)
-                if not ticket.needs_sync:
-                    self._count_down(ticket)
+            self._reached(_taken(state.to_write, group))
         if state.entries:
             self.wanted()
+
+    def _reached(self, tickets: Sequence[Ticket]) -> None:
+        """These were written: let readers see them, then answer."""
+        now_ns = self.ticks_ns()
+        for ticket in tickets:
+            ticket.written_ns = now_ns
+            if not ticket.visible_at_sync:
+                self._show(ticket)
+        try:
+            self.before_answers()
+        finally:
+            for ticket in tickets:
+                if not ticket.needs_sync:
+                    self._count_down(ticket)
 
     def synced(self, shard: int, group: int) -> None:
         state = self._shards[shard]
@@ -294,6 +305,7 @@ class Turn:
         state = self._shards[shard]
         if state.error is None:
             state.error = error if isinstance(error, TopicsError) else LogStopped(str(error), shard=shard)
+            self.any_stopped = True
         state.entries = []
         waiting = [*state.to_write, *state.to_sync, (0, state.tickets)]
         state.to_write.clear()
@@ -322,6 +334,16 @@ class Turn:
         if upto > log.visible_seq:
             log.visible_seq = upto
             self._on_visible(log)
+
+
+def _taken(waiting: deque[tuple[int, list[Ticket]]], group: int) -> list[Ticket]:
+    """The tickets of all groups up to this one, which has come."""
+    tickets = waiting.popleft()[1]
+    if waiting and waiting[0][0] <= group:
+        tickets = list(tickets)
+        while waiting and waiting[0][0] <= group:
+            tickets += waiting.popleft()[1]
+    return tickets
 
 
 def _class_needs_sync(outcome: Outcome) -> bool:

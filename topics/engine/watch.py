@@ -5,15 +5,18 @@ costs one lookup however many are watching. A marked feed waits in a line, and `
 to each cohort that is behind, and to the end of the line again while there is more. Joining marks the feed, too: the
 state is looked at after somebody has registered, so no wake-up can be missed, and nobody ever polls.
 
-A pump that does not get through within its slice of time leaves the rest for the next one, and the loop has its turn in
-between. From then on the line is sorted by effective priority, every 50 ms anew, in which waiting counts, so that
-nobody starves. Who has waited for a second is told to expect a delay.
+A pump that has used its slice of time leaves the rest for the next one, and the loop has its turn in between. Its slice
+is half of what the loop took for other things since the last pump, at least a few frames and at most `SLICE_NS`. What
+is written meanwhile goes to those who still wait together with what they wait for, so the more there is to do, the less
+it takes. The line is sorted by effective priority then, every 50 ms anew, in which waiting counts, so that nobody
+starves. Who has waited for a second is told to expect a delay.
 
-The host (`host.py`) runs the pump on its loop whenever `wanted` is called. Without one, tests call `pump` themselves.
+On a loop, `delivery.py` runs the pump whenever `wanted` is called. Without one, tests call `pump` themselves.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -28,7 +31,9 @@ from topics.engine.watcher import Listener, Watcher, check_room, key_of
 from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT, MATCHED_TOPICS_MAX
 
 SLICE_NS: Final = 4_000_000
-"""How long a pump goes on before the loop gets a turn."""
+"""How long a pump goes on at most before the loop gets a turn."""
+SENDS_AT_ONCE: Final = 32
+"""Frames that a pump may send however short its slice is."""
 AGING_MS: Final = 50
 """How often those who wait are put into order."""
 PACED_MS: Final = 1000
@@ -53,6 +58,12 @@ class Watch:
         """Who was blocked for so long is told of what it lost meanwhile as if it had just connected."""
         self.pumped_ns = 0
         """When the pump last began: time enough for who asks often."""
+        self.sent_count = 0
+        """Frames sent by this pump."""
+        self.in_hurry = True
+        """Whether this pump has less than a whole slice."""
+        self.blocked_count = 0
+        """Watchers that have no room."""
         self.waiting_over = False
         self.strong_logs: set[int] = set()
         """Logs whose syncs somebody waits for: their `synced` is news, too."""
@@ -61,7 +72,10 @@ class Watch:
         self._limit_max = limit_max
         self._feeds: dict[int, Feed] = {}
         self._watchers_by_prefix: dict[str, dict[Watcher, None]] = {}
-        self._line: list[Feed] = []
+        self._fair_ns = 0
+        """When this pump has taken half as long as the loop did since the last one."""
+        self._ended_ns = 0
+        self._line: deque[Feed] = deque()
         self._asked = False
         """Whether a pump was asked for and has not come yet."""
         self._sorted_ms = 0
@@ -151,47 +165,48 @@ class Watch:
 
     # ---- the pump
 
+    def is_brief(self) -> bool:
+        """Whether all there is to do is to tell one or two of what was just written."""
+        return len(self._line) == 1 and self._line[0].is_brief()
+
     def pump(self) -> None:
         """Deliver for one slice of time."""
         self._asked = False
-        self.pumped_ns = self.ticks_ns()
-        deadline_ns = self.pumped_ns + SLICE_NS
-        if self._pressed:
-            self._order()
+        self.sent_count = 0
+        now_ns = self.pumped_ns = self.ticks_ns()
+        deadline_ns = now_ns + SLICE_NS
+        self._fair_ns = now_ns + (now_ns - self._ended_ns) // 2
+        self.in_hurry = self._fair_ns < deadline_ns
+        aged = self._pressed and self._order()
+        line = self._line
         try:
-            while self._line:
-                self._pump_line(deadline_ns)
-                if self.ticks_ns() >= deadline_ns:
+            while line:
+                feed = line.popleft()
+                feed.marked = False
+                if feed.advance(deadline_ns):
+                    self.mark(feed)
+                if line and self.is_over(deadline_ns):
                     break
         finally:
-            self._pressed = bool(self._line)
+            self._ended_ns = self.ticks_ns()
+            self._pressed = bool(line)
             if self._pressed:
                 self._ask()
             else:
                 self._sorted_ms = 0
-        if self._pressed:
+        if aged and self._pressed:
             self._tell_paced()
 
-    def _pump_line(self, deadline_ns: int) -> None:
-        """Go through the line once."""
-        line, self._line = self._line, []
-        served = 0
-        try:
-            for feed in line:
-                served += 1
-                feed.marked = False
-                if feed.advance(deadline_ns):
-                    self.mark(feed)
-                if self.ticks_ns() >= deadline_ns:
-                    break
-        finally:
-            # Those who were not reached stay ahead of those who were.
-            self._line[:0] = line[served:]
+    def is_over(self, deadline_ns: int) -> bool:
+        """Whether the loop has to have a turn now."""
+        now_ns = self.ticks_ns()
+        return now_ns >= deadline_ns or (now_ns >= self._fair_ns and self.sent_count >= SENDS_AT_ONCE)
 
-    def _order(self) -> None:
+    def _order(self) -> bool:
+        """Put those who wait into order, unless that was done a moment ago."""
         now_ms = self.now_ms()
         if now_ms - self._sorted_ms < AGING_MS:
-            return
+            return False
         self._sorted_ms = now_ms
 
         def urgency(feed: Feed) -> int:
@@ -200,7 +215,11 @@ class Watch:
                 topic.config.priority, topic.config.auto_priority, now_ms, topic.last_read_ts, feed.marked_ms
             )
 
-        self._line.sort(key=urgency)
+        if len(self._line) > 1:
+            ordered = sorted(self._line, key=urgency)
+            self._line.clear()
+            self._line.extend(ordered)
+        return True
 
     def _tell_paced(self) -> None:
         now_ms = self.now_ms()
@@ -277,8 +296,10 @@ class Watch:
         if not feed.used:
             self._feeds.pop(feed.log.log_id, None)
 
-    def observe(self, topic: Topic, log: Log) -> None:
-        """Let time pass for a log that is about to be read."""
-        log.observe(topic.config, self.now_ms())
+    def observe(self, topic: Topic, log: Log) -> int:
+        """Let time pass for a log that is about to be read; the time it is now."""
+        now_ms = self.now_ms()
+        log.observe(topic.config, now_ms)
         if log.released:
             self._mark_dirty(log.log_id)
+        return now_ms

@@ -187,12 +187,14 @@ class Watcher:
         """There is no room for more: what comes now is read when there is, in larger batches."""
         if not self.blocked:
             self.blocked = True
+            self._watch.blocked_count += 1
             self.blocked_since_ms = self._watch.now_ms()
 
     def unblock(self) -> None:
         if not self.blocked:
             return
         self.blocked = False
+        self._watch.blocked_count -= 1
         late = self._watch.now_ms() - self.blocked_since_ms >= self._watch.grace_ms
         parked, self.parked = self.parked, []
         for subscription in parked:
@@ -208,6 +210,7 @@ class Watcher:
             subscription.stop()
         self.subscriptions.clear()
         self.parked.clear()
+        self.unblock()
 
     # ---- the engine's side
 

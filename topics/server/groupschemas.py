@@ -157,6 +157,7 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "GroupResetRequest": object_shape("to", {"to": _START} | _PARTITION),
     "GroupPlaced": answer_shape({**_WHERE, "created": FLAG, **_REACHED}, _SEVERAL),
+    "GroupPauseRequest": question_shape({}, "Nothing to say."),
     "GroupPaused": answer_shape({**_WHERE, "paused": FLAG}),
     "GroupDropped": answer_shape({**_WHERE, "deleted": FLAG}),
     "GroupState": answer_shape(_STATE, _SEVERAL),

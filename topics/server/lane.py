@@ -39,6 +39,7 @@ from topics.server.routes.queues import ack, claim
 from topics.server.routes.records import write
 from topics.server.table import Table
 from topics.server.track import PLAIN_END, PLAIN_START, Track, Writer, around_length
+from topics.server.traffic import RouteTraffic
 from topics.server.written import Template, Timing
 from topics.wire.plain import are_values
 
@@ -59,10 +60,13 @@ class Lane:
         self._gzips_answers = gzip_bytes_min < ANSWER_BYTES_MAX
         self._jobs = JobLane(context, dispatch, gzip_bytes_min)
         self._together_max = min(TOGETHER_MAX, context.record_limits.batch_records)
+        self._traffic = context.traffic.of("POST", "/v0/topics/{topic}")
         self._tracks: WeakValueDictionary[tuple[bytes, bytes], Track] = WeakValueDictionary()
         """Alive as long as a connection uses them: their bytes may hold a key."""
         self._due: list[Track] = []
         self._received_ns = 0
+        self._lone_id = 0
+        """Names the connection that was alone in the last turn; 0 when there were several."""
 
     # ---- which requests
 
@@ -119,18 +123,24 @@ class Lane:
     # ---- a turn
 
     def _gather(self, track: Track) -> None:
-        """The first write on a track in this turn."""
-        if not self._due:
+        """The first write on a track in this turn. Who was alone the last time, too, waits for nobody."""
+        due = self._due
+        due.append(track)
+        if len(due) == 1:
             self._received_ns = self._context.clock.ticks_ns()
-            asyncio.get_running_loop().call_soon(self._look)
-        self._due.append(track)
+            if id(track.writers[0]) == self._lone_id:
+                self._run()
+            else:
+                asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
         """When several have come, more are on their way: the turn ends after another look at the sockets. One that is
         alone does not wait."""
-        if len(self._due) > 1 or self._due[0].count > 1:
+        if len(self._due) > 1 or len(self._due[0].writers) > 1:
+            self._lone_id = 0
             asyncio.get_running_loop().call_soon(self._run)
         else:
+            self._lone_id = id(self._due[0].writers[0])
             self._run()
 
     def _run(self) -> None:
@@ -187,7 +197,8 @@ class Lane:
                 request, reply = _ordinary(track, writer, text, self._received_ns)
                 reply(bug(context, request, error))
             return
-        _Stored(context, track, writers, texts, Timing(self._received_ns, submitted_ns), release, ticket)
+        timing = Timing(self._received_ns, submitted_ns)
+        _Stored(context, self._traffic, track, writers, texts, timing, release, ticket)
 
     def _take_out_invalid(
         self, track: Track, writers: list[Writer], texts: list[bytes]
@@ -210,6 +221,7 @@ class _Stored:
     def __init__(
         self,
         context: Context,
+        traffic: RouteTraffic,
         track: Track,
         writers: Sequence[Writer],
         texts: Sequence[bytes],
@@ -223,8 +235,8 @@ class _Stored:
         self._texts = texts
         self._timing = timing
         self._release = release
-        self._traffic = context.traffic.of("POST", "/v0/topics/{topic}")
-        self._timed_count = self._traffic.arrived_together(len(writers))
+        self._traffic = traffic
+        self._timed_count = traffic.arrived_together(len(writers))
         ticket.on_done(self._done)
 
     def _done(self, ticket: Ticket) -> None:

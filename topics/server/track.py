@@ -74,26 +74,22 @@ class Track:
         self.principal = principal
         self.starts = _Starts(parts, start, body_bytes)
         self.end = end
+        self.writers: list[Writer] = []
+        """Whose writes were taken and have not left."""
         self._due = due
-        self._writers: list[Writer] = []
         self._requests: list[bytes] = []
 
     def take(self, writer: Writer, request: bytes) -> None:
         """A whole request that begins with `starts[len(request)]` and ends with `end`."""
-        if not self._writers:
-            self._due(self)
-        self._writers.append(writer)
+        self.writers.append(writer)
         self._requests.append(request)
-
-    @property
-    def count(self) -> int:
-        """How many were taken."""
-        return len(self._writers)
+        if len(self.writers) == 1:
+            self._due(self)
 
     def leave(self) -> tuple[list[Writer], list[bytes]]:
         """All that was taken: who asks, and the body of each without its start and end, as text that nobody has looked
         at yet."""
-        writers, self._writers = self._writers, []
+        writers, self.writers = self.writers, []
         requests, self._requests = self._requests, []
         starts, end_bytes = self.starts, len(self.end)
         return writers, [request[len(starts[len(request)]) : len(request) - end_bytes] for request in requests]

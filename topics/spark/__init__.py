@@ -4,10 +4,11 @@ Spark finds the format by itself (`pyspark_topics.py`) wherever `topics[spark]` 
 public HTTP API and nothing else, so it runs on a cluster that has no engine, and nothing of the rest imports it.
 
     options.py    what a user says          server.py   the HTTP calls that Spark needs, blocking
-    source.py     the format itself         columns.py  its columns       values.py  JSON to structs and back
-    ranges.py     what a task reads         pages.py    how it reads it
+    source.py     the format itself         columns.py  its columns       values.py  JSON to structs
+    ranges.py     what a task reads         pages.py    how it reads it     jobs.py  queues as tables
     reader.py     batch: `spark.read`       stream.py   `spark.readStream`     offsets.py  where a stream is
-    sink.py       `write` and `writeStream`: staged in tasks, published on the driver
+    sink.py       `write` and `writeStream`: staged in tasks (staging.py), published on the driver
+                  outgoing.py  which row goes where     jsontexts.py  values to JSON
     session.py    `connect`: topics as tables     catalog.py  their names     display.py  how topics stand, for people
     lake.py       history as Delta tables: archive.py lakequery.py  the query
                   laketable.py lakefile.py lakecolumns.py  the table

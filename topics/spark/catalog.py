@@ -53,7 +53,9 @@ class Catalog:
     def show(self, topics: list[str]) -> None:
         """Have a table for each of these topics, and for no other."""
         wanted = named_tables(topics)
-        there = {row["tableName"] for row in self._spark.sql(f"SHOW TABLES IN `{self._database}`").collect()}
+        shown = self._spark.sql(f"SHOW TABLES IN `{self._database}`").collect()
+        # Views of the session are in every database.
+        there = {row["tableName"] for row in shown if not row["isTemporary"]}
         for name in sorted(there - wanted.keys()):
             self._spark.sql(f"DROP TABLE IF EXISTS {self._path(name)}")
         for name, topic in wanted.items():

@@ -1,6 +1,7 @@
 """The columns of a topic as a table, and pages of records made into Spark's batches.
 
 topic string, partition int, seq bigint, ts timestamp, node string, tag string, meta string, data string
+state string, attempts int              of queues, see jobs.py
 value struct<…>, _corrupt string        with the option schema
 gap struct<from_seq, to_seq, reason>    with onGap=row: what was lost, in a row of its own
 """
@@ -14,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from topics.errors import InvalidRequest
+from topics.spark.jobs import JOB_FIELDS, names_queues
 from topics.spark.options import INFER, ROW, Options
 from topics.spark.server import Gap, Server
 from topics.spark.values import infer_fields, parse_values
@@ -40,13 +42,14 @@ _SAMPLE_ROWS: Final = 1000
 
 def source_schema(options: Options, server: Server) -> StructType | str:
     """The columns that these options give; as DDL when a part of it is the user's, which only Spark can parse."""
+    base = [*BASE, *JOB_FIELDS] if names_queues(options, server) else [*BASE]
     gap = [StructField("gap", GAP)] if options.on_gap == ROW else []
     if not options.value_schema:
-        return StructType([*BASE, *gap])
+        return StructType([*base, *gap])
     if options.value_schema.lower() == INFER:
         value = [StructField(VALUE, _inferred(options, server)), StructField(CORRUPT, StringType())]
-        return StructType([*BASE, *value, *gap])
-    ddl = [f"`{field.name}` {field.dataType.simpleString()}" for field in [*BASE, *gap]]
+        return StructType([*base, *value, *gap])
+    ddl = [f"`{field.name}` {field.dataType.simpleString()}" for field in [*base, *gap]]
     return ", ".join([*ddl, f"`{VALUE}` struct<{options.value_schema}>", f"`{CORRUPT}` string"])
 
 
@@ -72,7 +75,7 @@ class Columns:
     """Makes batches with exactly the columns that Spark expects."""
 
     def __init__(self, schema: StructType) -> None:
-        known = {field.name for field in BASE} | {VALUE, CORRUPT, "gap"}
+        known = {field.name for field in [*BASE, *JOB_FIELDS]} | {VALUE, CORRUPT, "gap"}
         for field in schema:
             if field.name not in known:
                 raise InvalidRequest(
@@ -82,6 +85,7 @@ class Columns:
                     expected=sorted(known),
                 )
         self._schema = to_arrow_schema(schema, timezone="UTC")
+        self.has_jobs = JOB_FIELDS[0].name in self._schema.names
 
     def batch(self, topic: str, partition: int, records: Any) -> Any:
         """A page of records as a batch."""

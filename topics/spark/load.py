@@ -1,9 +1,9 @@
 """Files into a topic: Parquet, JSON lines or CSV, in parallel, each file once.
 
 A row becomes a record whose data is the row as JSON, or one column of it. Files are taken in the order of their names,
-a few at a time: each such part is written in one commit under the name of the job and its number. So a job that is
-begun again after a failure goes on where it was, and one that is repeated as a whole adds nothing, for as long as the
-server remembers (24 hours).
+rows in the order of their file, a few files at a time: each such part is written in one commit under the name of the
+job and its number. So a job that is begun again after a failure goes on where it was, and one that is repeated as a
+whole adds nothing, for as long as the server remembers (24 hours).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _read(spark: SparkSession, kind: str, paths: list[str]) -> DataFrame:
 
 def _records(rows: DataFrame, mapped: Mapped) -> DataFrame:
     """The columns of a write, out of those of a file."""
-    from pyspark.sql.functions import col, struct
+    from pyspark.sql.functions import col, monotonically_increasing_id, struct
 
     named = {name: getattr(mapped, name) for name in Mapped.__struct_fields__ if getattr(mapped, name)}
     missing = sorted(set(named.values()) - set(rows.columns))
@@ -158,4 +158,7 @@ def _records(rows: DataFrame, mapped: Mapped) -> DataFrame:
         kind = {"partition": "int", "data": None}.get(name, "string")
         found = col(f"`{column}`")
         chosen.append((found.cast(kind) if kind else found).alias(name))
-    return rows.select(*chosen)
+    # Spark reads large pieces of files first. Within a piece the ids go up, so this is the order of the files again.
+    place = [col("_metadata.file_path").alias("_file"), col("_metadata.file_block_start").alias("_start")]
+    placed = rows.select(*chosen, *place, monotonically_increasing_id().alias("_at"))
+    return placed.orderBy("_file", "_start", "_at").drop("_file", "_start", "_at")

@@ -9,15 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructType
 
-from topics.errors import InvalidRequest, TopicNotFound
+from topics.errors import Forbidden, InvalidRequest, TopicNotFound
 from topics.limits import PARTITIONS_MAX
+from topics.spark.jsontexts import json_texts
 from topics.spark.options import Options
 from topics.spark.server import Server
 from topics.spark.staging import Target
-from topics.spark.values import json_texts
 from topics.wire.routing import partition_of
 
 _TEXTS: Final = ("topic", "key", "tag", "node")
+_UNKNOWN: Final = ("delay_ms", "not_before", "priority")
+"""What a write may say of jobs, and a stage may not."""
 _WHOLE: Final = (ShortType, IntegerType, LongType)
 
 
@@ -36,6 +38,13 @@ def check_columns(options: Options, schema: StructType) -> None:
             raise InvalidRequest(f"column {name} must be a string, not {kinds[name].simpleString()}", field=name)
     if "partition" in kinds and not isinstance(kinds["partition"], _WHOLE):
         raise InvalidRequest("column partition must be a whole number", field="partition")
+    for name in _UNKNOWN:
+        if name in kinds:
+            raise InvalidRequest(
+                f"column {name} cannot be written: rows are staged, and there when their batch is; drop the column",
+                field=name,
+                expected="no such column",
+            )
     if not options.topics and "topic" not in kinds:
         raise InvalidRequest(
             "where to? Neither option topic nor a column topic says it", field="topic", expected="a topic"
@@ -108,10 +117,18 @@ class Outgoing:
             except TopicNotFound:
                 if not self._create:
                     raise
-                self._server.create(topic)
+                self._make(topic)
                 state = self._server.state(topic)
             self._partition_counts[topic] = state.partitions
         return self._partition_counts[topic]
+
+    def _make(self, topic: str) -> None:
+        try:
+            self._server.create(topic)
+        except Forbidden as error:
+            raise Forbidden(
+                f'topic "{topic}" is not there, and it cannot be made: {error.message}; make it first', topic=topic
+            ) from None
 
 
 _ROUTING: Final = frozenset({"key", "partition"})

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from topics.errors import TopicsError
 from topics.limits import ARROW_RECORDS_MAX, BYTE_BUDGET_MAX
 from topics.spark.columns import Columns
+from topics.spark.jobs import as_jobs
 from topics.spark.options import ROW, Options
 from topics.spark.ranges import SeqRange, match_of
 from topics.spark.server import Gap, Server
@@ -48,8 +49,10 @@ def read_range(server: Server, options: Options, columns: Columns, wanted: SeqRa
         if gap is not None and gap.gap_from <= wanted.to_seq:
             yield told(options, columns, wanted, Gap(gap.gap_from, min(gap.gap_to, wanted.to_seq), gap.reason))
         records = _within(page.records, wanted.to_seq, options.tags)
+        if wanted.dead_of:
+            records = as_jobs(records, wanted.dead_of)
         if records.num_rows:
-            yield columns.batch(wanted.topic, wanted.partition, records)
+            yield columns.batch(wanted.dead_of or wanted.topic, wanted.partition, records)
         assert facts.next_from_seq > cursor, "a server that has records behind a cursor moves it"
         cursor = facts.next_from_seq
 

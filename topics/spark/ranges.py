@@ -28,6 +28,8 @@ class SeqRange(InputPartition):
     epoch: int
     recreated: bool = False
     """Whether the reader stood in an earlier life of the topic, and has to be told."""
+    dead_of: str = ""
+    """The queue whose dead letters are wanted, when this is their topic."""
 
 
 def partition_states(options: Options, server: Server) -> list[PartitionState]:

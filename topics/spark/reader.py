@@ -31,10 +31,11 @@ from pyspark.sql.types import StructType
 from topics.limits import SECOND_MS
 from topics.spark.columns import Columns
 from topics.spark.history import History, LakeRange, begins_in_lake, read_lake
+from topics.spark.jobs import dead_letters
 from topics.spark.options import LAKE, ROW, Options
 from topics.spark.pages import read_range
 from topics.spark.ranges import SeqRange, bounds, partition_states, rows_per_task, split
-from topics.spark.server import Server
+from topics.spark.server import PartitionState, Server
 
 _US_PER_MS: Final = 1000
 _NEVER_NULL: Final = frozenset({"topic", "partition", "seq", "ts", "data"})
@@ -52,7 +53,8 @@ class TopicsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         ranges: list[SeqRange] = []
-        for state in partition_states(self._options, self._server):
+        states = partition_states(self._options, self._server)
+        for state in states:
             if self._narrowed.excludes(state.topic, state.partition):
                 continue
             options = self._narrowed.options(self._options)
@@ -62,7 +64,16 @@ class TopicsReader(DataSourceReader):
             if start < end:
                 size = rows_per_task(options, state)
                 ranges += split(state.topic, state.partition, state.epoch, start, end, size)
+        if self._columns.has_jobs:
+            ranges += self._dead(states)
         return list(History(self._options, self._server).divided(ranges)) if self._options.history == LAKE else ranges
+
+    def _dead(self, states: list[PartitionState]) -> Iterator[SeqRange]:
+        """The dead letters of the queues, whatever range of living jobs is asked for."""
+        for queue, state in dead_letters(self._server, states):
+            if state.earliest_seq <= state.head_seq:
+                start, end = state.earliest_seq - 1, state.head_seq
+                yield SeqRange(state.topic, state.partition, start, end, state.epoch, dead_of=queue)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, LakeRange):
@@ -73,8 +84,11 @@ class TopicsReader(DataSourceReader):
         return read_range(self._server, self._narrowed.options(self._options), self._columns, partition)
 
     def _push(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take the filters that the read keeps exactly; the others are Spark's. A gap's row must not fall to one."""
-        if self._options.on_gap == ROW:
+        """Take the filters that the read keeps exactly; the others are Spark's.
+
+        A gap's row must not fall to one, and dead letters are not where their seqs say.
+        """
+        if self._options.on_gap == ROW or self._columns.has_jobs:
             return list(filters)
         # What must not be null comes last: by then it is known whether tags are asked for.
         filters = sorted(filters, key=lambda each: isinstance(each, IsNotNull))

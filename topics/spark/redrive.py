@@ -136,14 +136,13 @@ def _read(spark: SparkSession, wanted: Wanted, step: Step) -> DataFrame:
 
 def _chosen(rows: DataFrame, wanted: Wanted) -> DataFrame:
     """The rows to write, with the columns of a write."""
-    from pyspark.sql.functions import expr, lit
+    from pyspark.sql.functions import col, expr, get_json_object, lit
 
     if wanted.where:
         rows = rows.where(wanted.where)
-    origin = f"get_json_object(meta, '$[\"{FROM}\"]')"
-    topic = lit(wanted.to) if wanted.to else expr(origin)
+    topic = lit(wanted.to) if wanted.to else get_json_object(col("meta"), f"$['{FROM}']")
     if not wanted.to:
-        rows = rows.where(f"{origin} IS NOT NULL")
+        rows = rows.where(topic.isNotNull())
     data = expr(wanted.transform) if wanted.transform else expr("data")
     return rows.select(topic.alias("topic"), data.alias("data"), "tag", "node")
 

@@ -1,20 +1,14 @@
-"""JSON text as values, and values as JSON text, a column at a time.
+"""JSON text as values, a column at a time: what the option `schema` makes of `data`.
 
-Reading, all texts of a column are parsed at once into a struct. When one of them does not fit, the column is halved
+All texts of a column are parsed at once into a struct. When one of them does not fit, the column is halved
 until the culprits are alone; those become null, and their text is kept as corrupt. A field that the schema does not
 name is ignored, one that is missing is null, and nothing is converted: a number where text should be is corrupt.
-
-Writing, text is JSON already and goes out as it is. Everything else becomes JSON in one pass a batch; nulls are kept.
 """
 
 from __future__ import annotations
 
-import base64
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -22,7 +16,6 @@ import pyarrow.json as pj
 from topics.errors import InvalidRequest
 
 _PARSED_TOO: Final = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def parse_values(texts: Any, kind: Any) -> tuple[Any, Any]:
@@ -102,30 +95,3 @@ def _read(text: Any, fields: Any | None) -> Any:
             unexpected_field_behavior="infer" if fields is None else "ignore",
         ),
     )
-
-
-def json_texts(column: Any) -> Any:
-    """A column of any type as JSON text; a null is `null`."""
-    if pa.types.is_large_string(column.type):
-        column = column.cast(pa.string())
-    if pa.types.is_string(column.type):
-        return column.fill_null("null")
-    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-        return column.cast(pa.string()).fill_null("null")
-    values = column.to_pylist(maps_as_pydicts="strict")
-    return pa.array([_encoder.encode(_told(value)).decode() for value in values], pa.string())
-
-
-def _told(value: Any) -> Any:
-    """A value as JSON can say it. Times are in UTC, bytes in base64."""
-    match value:
-        case dict():
-            return {str(name): _told(each) for name, each in value.items()}
-        case list():
-            return [_told(each) for each in value]
-        case bytes():
-            return base64.b64encode(value).decode()
-        case None | bool() | int() | float() | str() | Decimal() | datetime() | date():
-            return value
-        case _:
-            return str(value)

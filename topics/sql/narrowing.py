@@ -18,6 +18,7 @@ from topics.limits import U64_MAX
 from topics.sql.query import TableName
 
 _FLIPPED = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
+_OPERANDS = {"this", "expression", "expressions", "low", "high"}
 _SIDES = {"", "LEFT", "RIGHT", "FULL"}
 _KINDS = {"", "INNER", "OUTER", "CROSS"}
 _TIME_NODES = (
@@ -137,11 +138,14 @@ class _Condition:
     parameters: Sequence[object] = field(repr=False)
 
     def apply(self, condition: exp.Expr, result: Narrowed) -> Narrowed:
+        if any(value for name, value in condition.args.items() if name not in _OPERANDS):
+            # Something more is said of it, such as NOT.
+            return result
         match condition:
             case exp.Between():
                 low = exp.GTE(this=condition.this, expression=condition.args["low"])
                 high = exp.LTE(this=condition.this, expression=condition.args["high"])
-                return result if condition.args.get("symmetric") else self.apply(high, self.apply(low, result))
+                return self.apply(high, self.apply(low, result))
             case exp.In():
                 return self._within(condition, result)
             case exp.Like() | exp.StartsWith():
@@ -200,7 +204,7 @@ class _Condition:
         column = self._column(condition.this)
         values = [self._constant(each) for each in condition.expressions]
         whole = [each for each in values if isinstance(each, int) and not isinstance(each, bool)]
-        if condition.args.get("query") or condition.args.get("unnest") or not whole or len(whole) < len(values):
+        if not whole or len(whole) < len(values):
             return result
         if column == "partition":
             return _in_partitions(result, set(whole))

@@ -91,6 +91,29 @@ def tables(tree: exp.Query) -> list[TableName]:
     return sorted(found, key=lambda table: table.start)
 
 
+def plain_count(tree: exp.Query) -> str | None:
+    """What the only column is called when a query is `SELECT count(*) FROM t` and nothing more; None otherwise."""
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
+        return None
+    said = {name for name, value in tree.args.items() if value}
+    table = tree.args["from_"].this if "from_" in said else None
+    if (
+        said != {"expressions", "from_"}
+        or not isinstance(table, exp.Table)
+        or set(_said(table)) - {"this", "db", "alias"}
+    ):
+        return None
+    column = tree.expressions[0]
+    counted = column.this if isinstance(column, exp.Alias) else column
+    if not isinstance(counted, exp.Count) or not isinstance(counted.this, exp.Star) or _said(counted.this):
+        return None
+    return str(column.alias) if isinstance(column, exp.Alias) else "count_star()"
+
+
+def _said(node: exp.Expr) -> list[str]:
+    return [name for name, value in node.args.items() if value]
+
+
 class Spliced:
     """A text with other names for its tables, which answer to their old ones as aliases."""
 

@@ -135,7 +135,8 @@ class Executor:
                 sources.append(Source(table, needed, system=made))
             else:
                 sources.append(self._selecting.source(table, needed))
-        return await self._selecting.run(statement, sources, origin, explain)
+        counted = None if explain else self._selecting.counted(statement, sources)
+        return counted or await self._selecting.run(statement, sources, origin, explain)
 
     async def _explain(self, statement: Statement, origin: Origin, access: Access, metrics: Metrics) -> Result:
         if isinstance(statement, Select):

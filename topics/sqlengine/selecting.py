@@ -10,7 +10,7 @@ All of it happens in one transaction, so that `now()` is the same wherever it st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -25,17 +25,22 @@ from topics.settings import Settings
 from topics.sql import query
 from topics.sql.grammar import Origin
 from topics.sql.narrowing import Narrowed, TimeBound, narrowed
+from topics.sql.quoting import identifier, quoted_string
 from topics.sql.statements import Select
 from topics.sqlengine.cancelling import Cancelling
 from topics.sqlengine.result import Result, columns
 from topics.sqlengine.sandbox import PREPARING, Sandbox, is_located, refusal
 from topics.sqlengine.scan import Extent, PartitionScan, Scan, Wanted, extents
 from topics.sqlengine.systemtables import SystemTable
-from topics.sqlengine.tables import TopicTable
+from topics.sqlengine.tables import VIEW, TopicTable
 from topics.sqlmodel import SqlColumn, SqlTombstone
 
 US_PER_MS = 1000
 FETCH_ROWS = 10_000
+
+
+Tables = dict[str, tuple[Any, str | None]]
+"""By name, what DuckDB scans, and the view of it that the query sees; None when it sees the scanned itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,18 @@ class Selecting:
     def source(self, table: query.TableName, needed: Narrowed) -> Source:
         """On the loop: a topic of a query as it is now."""
         return Source(table, needed, tuple(extents(self._engine, table.name, needed.partitions)))
+
+    def counted(self, select: Select, sources: Sequence[Source]) -> Result | None:
+        """The answer to a plain `SELECT count(*)`, which each log knows; None when it has to be looked for."""
+        name = query.plain_count(query.parse(select.text))
+        if name is None or len(sources) != 1 or sources[0].system is not None:
+            return None
+        machine = self._engine.machine
+        logs = [machine.log(machine.topic(extent.topic), extent.partition) for extent in sources[0].extents]
+        if any(log.visible_seq != log.head_seq for log in logs):
+            # Some of what is counted cannot be read yet.
+            return None
+        return Result(columns((name, "BIGINT")), [[sum(log.count for log in logs)]])
 
     async def run(self, select: Select, sources: Sequence[Source], origin: Origin, explain: bool = False) -> Result:
         if self._closed:
@@ -129,14 +146,14 @@ class _Job:
         names = [f"source {number}" for number in range(len(self.sources))]
         spliced = query.Spliced(self.select.text, [source.table for source in self.sources], names)
         parts: list[PartitionScan] = []
-        tables: dict[str, Any] = {}
+        tables: Tables = {}
         connection = sandbox.connect()
         try:
             self.cancelling.running_on(connection)
             connection.begin()
             for name, source in zip(names, self.sources, strict=True):
-                tables[name] = self._table(connection, source, parts)
-                connection.register(name, tables[name])
+                tables[name] = self._table(connection, source, parts), _view(name, source)
+            _give(connection, tables)
             if self.explain:
                 return self._explained(connection, spliced.text)
             return self._fetched(connection.sql(spliced.text, params=list(self.select.parameters)), parts)
@@ -164,7 +181,7 @@ class _Job:
             parts.extend(part for _, part in scans)
             return Scan(self.loop, scans)
 
-        return TopicTable(_name_of(source), scan, self.cancelling)
+        return TopicTable(scan, self.cancelling)
 
     # ---- answers
 
@@ -204,16 +221,30 @@ class _Job:
         return Internal(f"a query failed: {self.cancelling.error or error}")
 
 
-def _located(
-    error: duckdb.Error, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Any], text: str
-) -> duckdb.Error:
+def _give(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
+    """Put the tables of a query where it finds them."""
+    for name, (table, view) in tables.items():
+        if view is None:
+            connection.register(name, table)
+        else:
+            connection.register(f"{name} scanned", table)
+            connection.execute(f"CREATE TEMP VIEW {identifier(name)} AS {view}").fetchall()
+
+
+def _view(name: str, source: Source) -> str | None:
+    """What a topic looks like to a query; None of a system table, which is as it is."""
+    if source.system is not None:
+        return None
+    return VIEW.format(topic=quoted_string(_name_of(source)), scanned=identifier(f"{name} scanned"))
+
+
+def _located(error: duckdb.Error, connection: duckdb.DuckDBPyConnection, tables: Tables, text: str) -> duckdb.Error:
     """The same error with its place: what no relation can be made of is only located by preparing it."""
     if is_located(error):
         return error
     try:
         connection.rollback()
-        for name, table in tables.items():
-            connection.register(name, table)
+        _give(connection, tables)
         connection.execute(PREPARING + text)
     except duckdb.Error as again:
         return again

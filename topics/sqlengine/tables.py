@@ -24,11 +24,15 @@ _JSON = {"ARROW:extension:name": "arrow.json", "ARROW:extension:metadata": ""}
 
 SCHEMA = pa.schema(
     [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
         *(field.with_metadata(_JSON) if field.name in ("meta", "data") else field for field in arrow.SCHEMA),
+        pa.field("partition", pa.int32(), nullable=False),
     ]
 )
+"""Of what is scanned: first the column that costs least, since counting rows asks for the first one."""
+
+VIEW = "SELECT {topic} AS topic, partition, seq, ts, node, tag, meta, data FROM {scanned}"
+"""A topic as a query sees it."""
+
 COLUMNS = tuple(SCHEMA.names)
 
 
@@ -36,8 +40,7 @@ class TopicTable(ds.Dataset):
     """Scanned by DuckDB, on the thread of the query."""
 
     # The base class refuses to be made, and holds nothing that is used here.
-    def __init__(self, topic: str, make_scan: Callable[[], Scan], cancelling: Cancelling) -> None:
-        self._topic = topic
+    def __init__(self, make_scan: Callable[[], Scan], cancelling: Cancelling) -> None:
         self._make_scan = make_scan
         self._cancelling = cancelling
 
@@ -47,7 +50,7 @@ class TopicTable(ds.Dataset):
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> Any:
         said = "" if filter is None else str(filter)
-        wanted = [name for name in COLUMNS if columns is None or name in columns or name in said] or ["seq"]
+        wanted = [name for name in COLUMNS if columns is None or name in columns or name in said]
         schema = pa.schema([SCHEMA.field(name) for name in wanted])
         return ds.Scanner.from_batches(
             self._batches(schema),
@@ -70,9 +73,7 @@ class TopicTable(ds.Dataset):
         count = len(chosen)
         arrays = []
         for name in schema.names:
-            if name == "topic":
-                arrays.append(pa.repeat(pa.scalar(self._topic), count))
-            elif name == "partition":
+            if name == "partition":
                 arrays.append(pa.array(np.full(count, partition, np.int32)))
             else:
                 arrays.append(arrow.column(span.block, chosen, name))

@@ -335,8 +335,12 @@ class ThreadCommitter(Committer):
             return super().append(entries, size_bytes, sync)
         group = self._last_group + 1
         rests = self._unsynced_since_ns is None
+        written = False
         try:
-            written = self._survives(lambda: self.files.write([entries]))
+            self.files.write([entries])
+            written = True
+        except Exception as error:
+            self._fail(error)
         finally:
             self._claimed = False
         with self._lock:
@@ -353,7 +357,8 @@ class ThreadCommitter(Committer):
             took_ns = self._clock.ticks_ns() - now_ns
             if took_ns > SLOW_NS:
                 self._at_once_from_ns = now_ns + took_ns * SLOW_PAUSE_FACTOR
-            self._deliver()
+            self._told_written = group
+            self._listener.written(self.shard, group)
         return group
 
     def _claim(self, size_bytes: int, count: int, now_ns: int) -> bool:

@@ -20,6 +20,10 @@ class SimClock:
     def ticks_ns(self) -> int:
         return self._ticks_ns
 
+    def cpu_ns(self) -> int:
+        """Nothing takes time here but what the test lets pass."""
+        return 0
+
     def advance(self, ms: int) -> None:
         """Let `ms` pass on both clocks."""
         if ms < 0:

@@ -1,7 +1,8 @@
 """Records as an Arrow stream: the columns a block has anyway, and the text of data and meta cut out of it.
 
 The columns of the answer are always the same: `seq` (int64), `ts` (timestamp in UTC), and `node`, `tag`, `meta` and
-`data` as strings, of which the last two are JSON text as it was written. What a record has not is null.
+`data` as strings, of which the last two are JSON text as it was written. What a record has not is null. Of a queue they
+are followed by `state` (ready, leased or delayed) and `attempts`, how often the job was handed out.
 
 Nothing is done a record in Python. The pieces of a text that follow each other are an Arrow array as they lie there,
 with the places of the cuts as offsets: data, what stands between, data, what stands between. Taking every second
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from topics.core.block import Block, Buffer
 from topics.core.cut import Shape
+from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable
 from topics.core.read import Span
 
 I64 = npt.NDArray[np.int64]
@@ -34,16 +36,35 @@ SCHEMA: Final = pa.schema(
         pa.field("data", pa.string(), nullable=False),
     ]
 )
+JOB_SCHEMA: Final = SCHEMA.append(pa.field("state", pa.string(), nullable=False)).append(
+    pa.field("attempts", pa.int32(), nullable=False)
+)
+_STATES: Final = {FREE: "ready", LEASED: "leased", DELAYED: "delayed", LEAVING: "leased"}
 _US_PER_MS: Final = 1000
 _DATA_KEY: Final = len(',"data":')
 
 
 def arrow_page(spans: Sequence[Span], shape: Shape) -> bytes:
     """The records of the spans as an Arrow IPC stream of one batch, or of none. Tags are always in it."""
-    batches = [_batch(span, shape.meta) for span in spans]
+    return _stream(_table(spans, shape))
+
+
+def arrow_jobs(leases: LeaseTable, spans: Sequence[Span], shape: Shape) -> bytes:
+    """The same for jobs of a queue. The caller has let time act on the leases."""
+    table = _table(spans, shape)
+    states, attempts = leases.conditions(table.column("seq").to_pylist())
+    columns = [pa.array([_STATES[state] for state in states], pa.string()), pa.array(attempts, pa.int32())]
+    return _stream(pa.Table.from_arrays([*table.columns, *columns], schema=JOB_SCHEMA))
+
+
+def _table(spans: Sequence[Span], shape: Shape) -> Any:
+    return pa.Table.from_batches([_batch(span, shape.meta) for span in spans], SCHEMA).combine_chunks()
+
+
+def _stream(table: Any) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA) as writer:
-        for batch in pa.Table.from_batches(batches, SCHEMA).combine_chunks().to_batches():
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        for batch in table.to_batches():
             writer.write_batch(batch)
     return bytes(sink.getvalue())
 

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 import msgspec
 
 _decoder = msgspec.json.Decoder(list[msgspec.Raw])
+_single = msgspec.json.Decoder(msgspec.Raw)
 
 
 def are_values(texts: Sequence[bytes]) -> bool:
     """Whether each text is one JSON value in UTF-8 without space around it."""
-    joined = b"[%b]" % b",".join(texts)
+    joined = texts[0] if len(texts) == 1 else b"[%b]" % b",".join(texts)
     try:
         if not joined.isascii():
             joined.decode()
-        items = _decoder.decode(joined)
+        items = [_single.decode(joined)] if len(texts) == 1 else _decoder.decode(joined)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return list(map(len, items)) == list(map(len, texts))

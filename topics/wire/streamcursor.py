@@ -10,7 +10,7 @@ Opaque to clients, who hand back what they got. No topic's name begins with `$`.
 from __future__ import annotations
 
 import binascii
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode
 from collections.abc import Mapping
 
 import msgspec
@@ -23,6 +23,7 @@ SESSION = "$session"
 AT = "$at"
 
 _ENCODED_CHARS_MAX = 1 << 20
+_IN_URLS = bytes.maketrans(b"+/", b"-_")
 _decoder = msgspec.json.Decoder(dict[str, int | str | dict[str, int]])
 
 
@@ -79,4 +80,4 @@ def _positions(found: dict[str, int | str | dict[str, int]]) -> Positions:
 
 
 def _pack(text: bytes) -> bytes:
-    return urlsafe_b64encode(text).rstrip(b"=")
+    return binascii.b2a_base64(text, newline=False).translate(_IN_URLS).rstrip(b"=")

@@ -10,13 +10,15 @@ As an Arrow stream the answer is records only. What the JSON answer says beside 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
-from topics.core.cut import Render, cut
+from topics.core.cut import Render, Shape, cut
 from topics.core.names import check_topic
+from topics.core.read import Span
 from topics.engine.engine import Engine
 from topics.engine.host import Host
 from topics.limits import ARROW_RECORDS_MAX, SECOND_MS
@@ -55,9 +57,20 @@ def diff(context: Context, request: Request, reply: Reply) -> None:
 
 
 def _diff_arrow(context: Context, request: Request, reply: Reply) -> None:
-    from topics.wire.arrow import arrow_page
+    from topics.wire.arrow import arrow_jobs, arrow_page
 
-    _diff(context, request, reply, _Format(arrow_page, ARROW_RECORDS_MAX))
+    engine = context.ready().engine
+
+    def render(spans: Sequence[Span], shape: Shape) -> bytes:
+        # A page is rendered when its log has been looked at, so the topic and the partition are there.
+        log = engine.machine.log(engine.machine.topic(request.params["topic"]), wanted.partition)
+        if log.queue is None:
+            return arrow_page(spans, shape)
+        log.queue.leases.expire(engine.now_ms())
+        return arrow_jobs(log.queue.leases, spans, shape)
+
+    wanted = decode_diff(request.body)
+    _diff(context, request, reply, _Format(render, ARROW_RECORDS_MAX))
 
 
 def _diff(context: Context, request: Request, reply: Reply, format: _Format) -> None:
@@ -155,8 +168,8 @@ ROUTES = (
             "`caught_up` says that there is nothing more for now. What was lost to a cap, a TTL or a crash before the "
             "reader came is told as a `tombstone`. With `wait_ms` an empty read waits for records. With `Accept: "
             "application/vnd.apache.arrow.stream` the records are an Arrow stream, up to 65536 of them, with the "
-            "columns `seq`, `ts`, `node`, `tag`, `meta` and `data` (JSON text); the rest of the answer is then JSON in "
-            "the header `Topics-Page`.",
+            "columns `seq`, `ts`, `node`, `tag`, `meta` and `data` (JSON text), and of a queue `state` (`ready`, "
+            "`leased`, `delayed`) and `attempts`; the rest of the answer is then JSON in the header `Topics-Page`.",
             "records",
             parameters=(TOPIC,),
             request_body=body("DiffRequest", required=False),

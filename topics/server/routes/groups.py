@@ -304,6 +304,8 @@ ROUTES = (
         "Pause a group",
         "Nothing is handed out until it is resumed, in no partition. What is out can be acked.",
         {"200": answer("GroupPaused", "It is paused.")},
+        request="GroupPauseRequest",
+        required=False,
     ),
     _route(
         "POST",
@@ -312,5 +314,7 @@ ROUTES = (
         "Resume a group",
         "Those who wait get what there is.",
         {"200": answer("GroupPaused", "It is not paused.")},
+        request="GroupPauseRequest",
+        required=False,
     ),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import sum as sum_
 
 spark = SparkSession.active()
 
@@ -23,7 +24,7 @@ def orders() -> DataFrame:
 @dp.materialized_view
 def sums() -> DataFrame:
     """What each country has spent."""
-    return spark.read.table("orders").groupBy("country").sum("cents").toDF("country", "cents")
+    return spark.read.table("orders").groupBy("country").agg(sum_("cents").alias("cents"))
 
 
 dp.create_sink("expensive", "topics", {"topic": "orders.expensive"})

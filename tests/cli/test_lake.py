@@ -1,0 +1,84 @@
+"""The commands of a lake that need no Spark; `archive` is run by `test_examples.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.rig import Command
+from tests.cli.terminal import Terminal
+from tests.e2e.served import Served
+from tests.spark.lakes import filled, part_of, rows_of
+from topics.spark.laketable import Lake
+
+SECRET = "a-very-secret-word"
+
+
+@pytest.fixture
+def plain(capfd: pytest.CaptureFixture[str]) -> Command:
+    return Command(capfd, [])
+
+
+@pytest.fixture
+def remote(capfd: pytest.CaptureFixture[str], server: Served) -> Command:
+    return Command(capfd, ["--url", server.url])
+
+
+def test_looking_after_a_lake(plain: Command, tmp_path: Path) -> None:
+    root = filled(tmp_path, parts=6).root
+    (found,) = plain.good("lake", "ls", root)
+    (topic,) = found["topics"]
+    assert (found["count"], topic["topic"], topic["first_date"]) == (60, "t", "2026-01-01")
+    (told,) = plain.good("lake", "optimize", root)
+    assert told["files_removed"] > told["files_added"]
+    (trial,) = plain.good("lake", "vacuum", root, "--keep-days", 1, "--dry-run")
+    assert (trial["rows_dropped"], trial["dry_run"]) == (60, True)
+    plain.good("lake", "vacuum", root, "--keep-days", 1)
+    assert rows_of(root) == []
+
+
+def test_how_far_behind_the_server_a_lake_is(remote: Command, topic: str, tmp_path: Path) -> None:
+    for number in range(3):
+        remote.good("write", topic, number)
+    root = filled(tmp_path, topic=topic).root
+    (found,) = remote.good("lake", "status", root)
+    assert [(each["topic"], each["behind"]) for each in found["topics"]] == [(topic, None)]
+
+
+def test_erasing_reaches_the_server_and_the_lake(remote: Command, topic: str, tmp_path: Path) -> None:
+    for tag in ("user:7", "other"):
+        remote.good("write", topic, f'"{SECRET}"', "--tag", tag)
+    lake = filled(tmp_path, topic=topic)
+    lake.commit("q", 3, [part_of(lake, 31, 32, topic, tag="user:7", data=SECRET)])
+    (receipt,) = remote.good("lake", "erase", lake.root, topic, "--tag", "user:7")
+    assert (receipt["erased_count"], receipt["erased_from_server"], receipt["complete"]) == (2, 1, True)
+    assert [record["$tag"] for record in remote.good("read", topic)] == ["other"]
+    assert len(rows_of(lake.root)) == 30
+    (again,) = remote.good("lake", "erase", lake.root, topic, "--tag", "user:*", "--lake-only")
+    assert (again["erased_count"], again["erased_from_server"]) == (0, None)
+
+
+def test_an_erasure_that_is_not_complete_ends_with_1(plain: Command, tmp_path: Path) -> None:
+    lake = filled(tmp_path)
+    part_of(lake, 31, 31, tag="x")
+    said = plain("lake", "erase", lake.root, "t", "--tag", "x", "--lake-only")
+    assert said.code == 1 and '"complete":false' in said.out
+
+
+def test_what_is_refused(plain: Command, tmp_path: Path) -> None:
+    assert plain("lake", "ls", tmp_path / "nowhere").code == 3
+    said = plain("lake", "vacuum", filled(tmp_path).root, "--older-than", "10min")
+    assert said.code == 2 and "about to be committed" in said.err
+    said = plain("lake", "archive", tmp_path / "lake", "--dir", tmp_path)
+    assert said.code == 2 and "topics serve" in said.err
+    said = plain("redrive", "t")
+    assert said.code == 2 and "say --spark" in said.err
+    assert not Path(tmp_path, "data").exists()
+    assert Lake.open(str(tmp_path / "lake")).version == 3
+
+
+def test_for_a_person(tmp_path: Path) -> None:
+    with Terminal("lake", "ls", filled(tmp_path).root) as terminal:
+        assert terminal.end() == 0
+        assert "records" in terminal.shown and "2026-01-04" in terminal.shown

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.rig import Command, spawn
+
+
+def test_statements_come_from_the_command_line(topics: Command, topic: str) -> None:
+    topics.good("write", "something", "1")
+    assert topics.good("sql", "-c", f'CREATE TOPIC "{topic}"') == [{"message": f"topic {topic} created"}]
+    said = topics("sql", "--csv", "-c", f'CREATE TOPIC IF NOT EXISTS "{topic}"')
+    assert (said.code, said.out, said.err) == (0, "", f"topic {topic} is there already\n")
+    written = topics.good("sql", "-c", f'INSERT INTO TOPIC "{topic}" VALUES (?), (?)', '{"sku": "A1"}', "text")
+    assert written == [{"topic": topic, "partition": 0, "first_offset": 1, "last_offset": 2}]
+    rows = topics.good("sql", "-c", f'SELECT seq, data, data AS data FROM "{topic}" WHERE seq <= ?', "2")
+    assert rows == [
+        {"seq": 1, "data": {"sku": "A1"}, "data_2": {"sku": "A1"}},
+        {"seq": 2, "data": "text", "data_2": "text"},
+    ]
+
+
+def test_rows_may_be_csv_or_a_table(topics: Command, topic: str) -> None:
+    topics.good("write", topic, '{"a":"x,y"}', "2")
+    text = f'SELECT seq, data, NULL AS nothing FROM "{topic}"'
+    said = topics("sql", "--csv", "-c", text)
+    assert said.out == 'seq,data,nothing\n1,"{""a"":""x,y""}",\n2,2,\n'
+    said = topics("sql", "--no-json", "-c", text)
+    assert said.out.splitlines()[0].split() == ["seq", "┃", "data", "┃", "nothing"]
+    assert '1 │ {"a":"x,y"} │ null' in said.out and said.err == "2 rows\n"
+
+
+def test_statements_come_from_a_file(topics: Command, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "statements.sql"
+    file.write_text(f'-- how many\nSELECT count(*) AS n\nFROM "{topic}";\n')
+    topics.good("write", topic, "1")
+    assert topics.good("sql", "-f", file) == [{"n": 1}]
+
+
+def test_what_is_wrong_is_shown_with_its_place(topics: Command) -> None:
+    topics.good("write", "something", "1")
+    said = topics("sql", "-c", "SHOW TOPICS WHERE x")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        "topics: invalid_sql: line 1, column 13: WHERE is not understood here; expected LIKE or the end\n"
+        "  SHOW TOPICS WHERE x\n"
+        "              ^^^^^\n"
+    )
+    assert topics("sql", "-c", "DESCRIBE TOPIC nothing-here").code == 2
+    assert topics("sql", "-c", 'DESCRIBE TOPIC "nothing-here"').code == 3
+    assert topics("sql", "-c", "SELECT 1", "-f", "x").code == 2
+    assert topics("sql", "-f", "no-such-file").code == 3
+    assert topics("sql", "-c", "SELECT 1", "--csv", "--json").code == 2
+
+
+def test_lost_records_are_told(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", topic, "--cap-records", "1")
+    topics.good("write", topic, "1", "2")
+    lost, row = topics.good("sql", "-c", f'CONSUME FROM "{topic}" FROM 1')
+    assert (lost["tombstone"]["gap_from"], lost["tombstone"]["gap_to"], row["offset"]) == (1, 1, 2)
+    said = topics("sql", "--csv", "-c", f'CONSUME FROM "{topic}" FROM 1')
+    assert said.err == f"{topic} partition 0: offsets 1 to 1 are lost (cap)\n"
+
+
+def test_statements_come_from_a_pipe(tmp_path: Path) -> None:
+    spawn("write", "orders", "1", "--dir", tmp_path)
+    done = spawn("sql", "--dir", tmp_path, stdin="SELECT seq FROM orders;\nSHOW TOPICS LIKE 'x'")
+    assert (done.returncode, done.stdout) == (0, '{"seq":1}\n')
