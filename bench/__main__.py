@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.document import Part, document, part_text, parts_of
 from bench.machine import peers
-from bench.measures import ENGINE, GROUPS, LIVE, MEASURES, SERVER, SPARK, SQL
+from bench.measures import ENGINE, GROUPS, LIVE, MEASURES, QUEUES, SERVER, SPARK, SQL
 from bench.report import Report
 from bench.runner import measure_all
 from bench.sizes import FULL, QUICK
@@ -28,6 +28,7 @@ PARTS = {
     Part.ENGINE: ENGINE,
     Part.SERVER: SERVER,
     Part.LIVE: LIVE,
+    Part.QUEUES: QUEUES,
     Part.GROUPS: GROUPS,
     Part.SPARK: SPARK,
     Part.SQL: SQL,
@@ -80,7 +81,7 @@ def bench(
         Path, Parameter(help="Where the data goes while measuring; on the disk to measure.")
     ] = SCRATCH,
 ) -> int:
-    """Measure the engine on one core of this machine, and the server against Redis, NATS and PostgreSQL.
+    """Measure the engine on one core of this machine, and the server against Redis, NATS, PostgreSQL and beanstalkd.
 
     A full run of all measures of a part also writes that part of docs/BENCHMARKS.md.
     """

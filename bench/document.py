@@ -19,6 +19,7 @@ best of three rounds, ours and the peer's alike; anything else is the median of 
 make bench                                  # all of it, some minutes; writes this file
 .venv/bin/python -m bench --only http       # the measures whose names begin so; a whole part is written
 .venv/bin/python -m bench --only live
+.venv/bin/python -m bench --only queues
 .venv/bin/python -m bench --quick           # a minute, to see that it works
 .venv/bin/python -m bench --only reads --json figures.json
 ```
@@ -29,6 +30,7 @@ class Part(StrEnum):
     ENGINE = "The engine, in-process"
     SERVER = "The server against peers"
     LIVE = "Live delivery against peers"
+    QUEUES = "Job queues against peers"
     GROUPS = "Consumer groups against Redis"
     SPARK = "Topics in Spark"
     SQL = "SELECT beside DuckDB on Parquet"
@@ -48,7 +50,7 @@ peer" is our figure divided by the peer's; "rounds" are the least and the most o
 processor time is what the processor alone would allow: other work on the machine hardly moves it, and a server that
 waits for its disk stays below it.
 
-A peer that is not installed is left out. On Debian: `apt install redis-server nats-server postgresql gcc`.
+A peer that is not installed is left out. On Debian: `apt install redis-server nats-server postgresql beanstalkd gcc`.
 """,
     Part.LIVE: """\
 The same processes, cores and records, one record a write. All watchers and writers are one client in C: one thread, one
@@ -56,6 +58,15 @@ epoll. A latency is from the moment a write is sent, or is due, to the moment a 
 (`disk`) before anybody sees it, as Redis does with XADD (`appendfsync everysec`) and JetStream in its files; Redis
 PUBLISH stores nothing and remembers nothing. Every side is held to the same: each watcher gets each record once and in
 order, or the run fails. Processor time is all that the server used, the writes included, divided by deliveries.
+""",
+    Part.QUEUES: """\
+The same processes, cores and records; a job is a record. The queue is filled first. All workers are one client in C, a
+connection each: claim a batch, complete all of it in one request, claim the next, until the queue is empty. Every side
+stores what is claimed and completed without waiting for a sync: we by our default (`disk`), Redis with `appendfsync
+everysec` (where a completed entry stays in the stream), JetStream in its files, beanstalkd in its binlog, PostgreSQL
+with `synchronous_commit` off and its own client, `pgbench`. NATS does not answer an ack, so its workers send their acks
+with the next pull; all others wait for the answer to a completion. beanstalkd hands out one job a command, so its
+workers send a batch of commands at once.
 """,
     Part.GROUPS: """\
 The same processes, cores and client as for the server, one consumer on one connection. Both sides have the same records

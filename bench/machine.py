@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bench.document import Part
-from bench.peers import nats, postgres, redis
+from bench.peers import beanstalkd, nats, postgres, redis
 from bench.peers.process import LeftOut
 
 
@@ -37,8 +37,10 @@ def peers(part: Part) -> dict[str, str]:
     if part is Part.GROUPS:
         return {"peer": f"Redis {_version(redis.version)}"}
     servers = {"Redis": redis.version, "NATS": nats.version}
-    if part is Part.SERVER:
+    if part in (Part.SERVER, Part.QUEUES):
         servers["PostgreSQL"] = postgres.version
+    if part is Part.QUEUES:
+        servers["beanstalkd"] = beanstalkd.version
     return {"peers": ", ".join(f"{name} {_version(ask)}" for name, ask in servers.items())}
 
 

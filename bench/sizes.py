@@ -35,6 +35,11 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     live_crowd: int
     """Watchers who all get each of the pulses."""
     live_pulses: int
+    queue_jobs: int
+    queue_short: int
+    """Jobs in a short queue, and done in a long one; the others are what a long one has beside them."""
+    queue_ready: int
+    queue_leased: int
     spark_records: int
     spark_batches: int
     """Micro-batches of which the time is taken."""
@@ -62,6 +67,10 @@ FULL = Sizes(
     live_writes=5000,
     live_crowd=1000,
     live_pulses=100,
+    queue_jobs=240_000,
+    queue_short=40_000,
+    queue_ready=1_000_000,
+    queue_leased=100_000,
     spark_records=1_000_000,
     spark_batches=30,
 )
@@ -87,6 +96,10 @@ QUICK = Sizes(
     live_writes=50,
     live_crowd=50,
     live_pulses=5,
+    queue_jobs=8_000,
+    queue_short=2_000,
+    queue_ready=8_000,
+    queue_leased=2_000,
     spark_records=10_000,
     spark_batches=3,
 )

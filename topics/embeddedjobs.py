@@ -41,11 +41,10 @@ class EmbeddedJobs:
             Ack(topic, request.node, request.seqs, request.lease_ids, request.partition), AckedJobs
         )
 
-    async def nack(self, topic: str, request: HeldRequest, *, delay_ms: int) -> NackedJobs:
+    async def nack(self, topic: str, request: HeldRequest, *, delay_ms: int, undelivered: bool = False) -> NackedJobs:
         delay_ms = whole("delay_ms", delay_ms, U64_MAX)
-        return await self._submit(
-            Nack(topic, request.node, request.seqs, request.lease_ids, request.partition, delay_ms), NackedJobs
-        )
+        named = request.node, request.seqs, request.lease_ids, request.partition
+        return await self._submit(Nack(topic, *named, delay_ms, undelivered), NackedJobs)
 
     async def extend(self, topic: str, request: HeldRequest, *, lease_ms: int) -> ExtendedJobs:
         lease_ms = whole("lease_ms", lease_ms, U64_MAX)

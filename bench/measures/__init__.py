@@ -20,6 +20,8 @@ from bench.measures import (
     live_fanout,
     live_latency,
     live_paced,
+    queues,
+    queues_depth,
     reads,
     recovery,
     routers,
@@ -59,6 +61,11 @@ LIVE: dict[str, Measure] = {
     "live_crowd": live_crowd.run,
 }
 """Live delivery against other servers, with the same cores."""
+QUEUES: dict[str, Measure] = {
+    "queues": queues.run,
+    "queues_depth": queues_depth.run,
+}
+"""Job queues against other servers, with the same cores."""
 SPARK: dict[str, Measure] = {
     "spark_tables": spark_tables.run,
 }
@@ -71,4 +78,4 @@ SQL: dict[str, Measure] = {
     "sql": sql.run,
 }
 """SELECT over topics, beside DuckDB over files."""
-MEASURES = ENGINE | SERVER | LIVE | GROUPS | SPARK | SQL
+MEASURES = ENGINE | SERVER | LIVE | QUEUES | GROUPS | SPARK | SQL

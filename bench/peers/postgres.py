@@ -1,4 +1,4 @@
-"""PostgreSQL: one row an insert, each its own transaction, with its own load client `pgbench`.
+"""PostgreSQL with its own load client `pgbench`: one row an insert, each its own transaction; and a table of jobs.
 
 It refuses to run as root, so root starts it as the user that its Debian package made.
 """
@@ -19,6 +19,16 @@ from bench.peers.process import HOST, LeftOut, Process, client_core, free_port, 
 
 _PACKAGED = Path("/usr/lib/postgresql")
 USER = "postgres"
+BENCH_SECONDS_MAX = 300.0
+_JOBS = "CREATE TABLE jobs (id bigserial PRIMARY KEY, due timestamptz NOT NULL DEFAULT now(), data text NOT NULL)"
+_DO_JOBS = """\
+WITH taken AS (
+    UPDATE jobs SET due = now() + interval '30 s' WHERE id IN (
+        SELECT id FROM jobs WHERE due <= now() ORDER BY id LIMIT %d FOR UPDATE SKIP LOCKED
+    ) RETURNING id, data
+) SELECT array_agg(id) AS ids, array_agg(data) AS datas FROM taken \\gset
+DELETE FROM jobs WHERE id = ANY(:ids::bigint[]);
+"""
 _TABLE = "CREATE TABLE log (seq bigserial PRIMARY KEY, ts timestamptz NOT NULL DEFAULT now(), data text NOT NULL)"
 
 
@@ -44,7 +54,7 @@ class Inserted(NamedTuple):
 class Postgres:
     name = "PostgreSQL INSERT, synchronous_commit on"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *settings: str) -> None:
         self._user = USER if os.geteuid() == 0 else None
         self._directory = directory
         directory.mkdir(parents=True)
@@ -54,6 +64,7 @@ class Postgres:
         self._run("initdb", "--username", USER, "--auth", "trust", "--encoding", "UTF8", "--pgdata", str(data))
         self.port = free_port()
         words = ["-D", str(data), "-h", HOST, "-p", str(self.port), "-k", ""]
+        words += [word for setting in settings for word in ("-c", setting)]
         log = directory.parent / f"{directory.name}.log"
         self.process = Process([program("postgres"), *words], log, self._user)
         try:
@@ -95,13 +106,36 @@ class Postgres:
         script.write_text(f"INSERT INTO log (data) VALUES ('{data}');\n")
         script.chmod(0o644)
         whole_s = max(1, round(seconds))
-        counts = ["--client", str(connections), "--jobs", "1", "--time", str(whole_s)]
+        return Inserted(self._bench(script, connections, "--time", str(whole_s)), whole_s)
+
+    def fill_jobs(self, count: int) -> None:
+        """So many jobs with the data that everybody gets."""
+        data = payloads(next(bodies(1, records=1)))[0].decode().replace("'", "''")
+        for command in (
+            _JOBS,
+            f"INSERT INTO jobs (data) SELECT '{data}' FROM generate_series(1, {count})",
+            "VACUUM ANALYZE jobs",
+        ):
+            self._run("psql", *self._to(), "--command", command, "postgres")
+
+    def do_jobs(self, workers: int, batch: int, count: int) -> Inserted:
+        """Take and delete all of them, so many at a time, in two statements that commit by themselves."""
+        script = self._directory / "jobs.sql"
+        script.write_text(_DO_JOBS % batch)
+        script.chmod(0o644)
+        cycles = count // batch
+        rate = self._bench(script, workers, "--transactions", str(cycles // workers))
+        return Inserted(rate * batch, cycles / rate)
+
+    def _bench(self, script: Path, connections: int, *until: str) -> float:
+        """How often the script ran in a second."""
+        counts = ["--client", str(connections), "--jobs", "1", *until]
         words = ["--no-vacuum", "--protocol", "prepared", *counts, "--file", str(script), *self._to(), "postgres"]
-        said = self._run("pgbench", *words, seconds=whole_s + 60)
+        said = self._run("pgbench", *words, seconds=BENCH_SECONDS_MAX)
         found = re.search(r"tps = ([\d.]+)", said)
         if found is None:
             raise RuntimeError(f"pgbench gave no rate: {said}")
-        return Inserted(float(found[1]), whole_s)
+        return float(found[1])
 
     def __enter__(self) -> Postgres:
         return self

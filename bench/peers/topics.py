@@ -48,6 +48,11 @@ class Topics:
         if status not in (200, 201):
             raise RuntimeError(f"creating {TOPIC} was answered with {status}, expected 200 or 201")
 
+    def create_queue(self) -> None:
+        status = self._status("PUT", f"/v0/topics/{TOPIC}", b'{"type":"queue"}')
+        if status not in (200, 201):
+            raise RuntimeError(f"creating the queue {TOPIC} was answered with {status}, expected 200 or 201")
+
     def watch(self, count: int) -> list[str]:
         """The addresses of so many event streams, each of a watch session of its own."""
         body = msgspec.json.encode({"topics": {TOPIC: {}}})

@@ -10,7 +10,7 @@ import msgspec
 
 from bench.__main__ import chosen, write_document
 from bench.figure import Figure, Unit
-from bench.measures import ENGINE, LIVE, MEASURES, SERVER
+from bench.measures import ENGINE, LIVE, MEASURES, QUEUES, SERVER
 from bench.report import Report
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,7 @@ def test_the_server_runs_against_the_peers_that_are_installed(tmp_path: Path) ->
 def test_the_beginning_of_a_name_chooses_all_that_begin_so() -> None:
     assert chosen(("http",)) == (list(SERVER), [])
     assert chosen(("live",)) == (list(LIVE), [])
+    assert chosen(("queues",)) == (list(QUEUES), [])
     assert chosen(()) == (list(MEASURES), [])
     assert chosen(("reads", "wirtes")) == (["reads"], ["wirtes"])
 

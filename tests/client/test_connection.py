@@ -147,6 +147,63 @@ async def test_a_cancelled_call_ends_its_connection() -> None:
 
 
 @on_loop
+async def test_the_answer_to_a_cancelled_call_reaches_whoever_wants_to_know() -> None:
+    """Its sender ends, so that the server knows; what it has sent by then comes."""
+
+    async def script(side: Side) -> None:
+        await side.request()
+        asked.set()
+        assert await side.ended()
+        side.send(OK[:20])
+        side.send(OK[20:])
+
+    asked = asyncio.Event()
+    late: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    async with scripted(script) as server:
+        connection = await connected(server.address.port)
+        deadline_s = asyncio.get_running_loop().time() + LONG_S
+        call = asyncio.create_task(connection.exchange(QUESTION, LONG_S, deadline_s, late.set_result))
+        await soon(asked.wait())
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert not connection.usable and connection.lingers
+        assert (await soon(late)).body == b"{}"
+        await soon(connection.closed())
+
+
+@on_loop
+async def test_an_answer_that_came_with_the_cancellation_is_not_lost() -> None:
+    async with scripted(never_answer) as server:
+        connection = await connected(server.address.port)
+        late: list[Answer] = []
+        deadline_s = asyncio.get_running_loop().time() + LONG_S
+        call = asyncio.create_task(connection.exchange(QUESTION, LONG_S, deadline_s, late.append))
+        await settle()
+        connection.data_received(OK)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert [answer.body for answer in late] == [b"{}"] and connection.usable
+        connection.cut()
+
+
+@on_loop
+async def test_a_server_that_does_not_answer_a_cancelled_call_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topics.client.connection.LINGER_S_MAX", 0.01)
+    async with scripted(never_answer) as server:
+        connection = await connected(server.address.port)
+        late: list[Answer] = []
+        deadline_s = asyncio.get_running_loop().time() + LONG_S
+        call = asyncio.create_task(connection.exchange(QUESTION, LONG_S, deadline_s, late.append))
+        await settle()
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await soon(connection.closed())
+        assert late == []
+
+
+@on_loop
 async def test_what_nobody_asked_for_ends_the_connection() -> None:
     async def babble(side: Side) -> None:
         await answer_once(side)

@@ -138,6 +138,29 @@ async def test_a_claim_that_is_given_up_leaves_nothing_leased(tmp_path: Path, fo
 
 @each_form
 @on_loop
+async def test_a_claim_that_is_given_up_as_its_job_comes_gives_it_back(tmp_path: Path, form: str) -> None:
+    """At whatever moment: before the server has leased it, while the answer is on its way, when it has come."""
+    async with opened(form, tmp_path) as client:
+        queue = await filled(client, 0)
+        for turns in range(25):
+            waiting = asyncio.create_task(queue.claim(wait_ms=60_000, lease_ms=3_600_000))
+            await settle()
+            putting = asyncio.create_task(queue.put(turns))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            (given_up,) = await asyncio.gather(waiting, return_exceptions=True)
+            await soon(putting)
+            if isinstance(given_up, list):
+                (job,) = given_up
+            else:
+                (job,) = await soon(queue.claim(wait_ms=60_000))
+            assert (job.data, job.deliveries) == (turns, 1)
+            await job.ack()
+
+
+@each_form
+@on_loop
 async def test_a_lease_that_ran_out_is_lost_to_the_next(tmp_path: Path, form: str) -> None:
     async with opened(form, tmp_path) as client:
         queue = await filled(client, 1)

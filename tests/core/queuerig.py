@@ -127,11 +127,16 @@ class Pair:
         return answer
 
     def nack(
-        self, node: str, seqs: Sequence[int], lease_ids: Sequence[str] | None = None, delay_ms: int = 0
+        self,
+        node: str,
+        seqs: Sequence[int],
+        lease_ids: Sequence[str] | None = None,
+        delay_ms: int = 0,
+        undelivered: bool = False,
     ) -> NackedJobs:
         own = self.oracle.own(node, seqs, self.now_ms, self._tokens(lease_ids))
-        answer: NackedJobs = self.step(Nack("q", node, seqs, lease_ids, delay_ms=delay_ms))
-        self.oracle.nack(own, self.now_ms, delay_ms)
+        answer: NackedJobs = self.step(Nack("q", node, seqs, lease_ids, delay_ms=delay_ms, undelivered=undelivered))
+        self.oracle.nack(own, self.now_ms, delay_ms, undelivered)
         assert answer.nacked == len(own)
         self.note()
         return answer

@@ -59,16 +59,38 @@ def test_a_pass_is_one_fact_for_all_its_claimers(rig: QueueRig) -> None:
     rig.write_numbers(*range(10), topic="q")
     before = len(rig.facts)
     hands = claim(rig, Claimer("a", 4), Claimer("b", 4, 200), Claimer("c", 1))
-    assert [[job["$seq"] for job in hand] for hand in hands] == [[1, 4, 6, 8], [2, 5, 7, 9], [3]]
+    assert [[job["$seq"] for job in hand] for hand in hands] == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
     (stored,) = rig.facts[before:]
     fact = parse_log_fact(b"".join(stored.body))
     assert isinstance(fact, Claimed)
     assert [(hand.node, hand.seqs, hand.due_ms - T0_MS) for hand in fact.hands] == [
-        ("a", [1, 4, 6, 8], 1001),
-        ("b", [2, 5, 7, 9], 201),
-        ("c", [3], 1001),
+        ("a", [1, 2, 3, 4], 1001),
+        ("b", [5, 6, 7, 8], 201),
+        ("c", [9], 1001),
     ]
     assert fact.cursor == 10
+
+
+def test_those_who_wait_for_each_other_share_the_oldest(rig: QueueRig) -> None:
+    rig.configure("q", type="queue", claim_jitter_ms=10)
+    rig.write_numbers(*range(10), topic="q")
+    hands = claim(rig, Claimer("a", 4), Claimer("b", 4), Claimer("c", 1))
+    assert [[job["$seq"] for job in hand] for hand in hands] == [[1, 4, 6, 8], [2, 5, 7, 9], [3]]
+
+
+def test_jobs_are_cut_out_of_blocks_and_tail_whatever_their_seqs_and_tags(rig: QueueRig) -> None:
+    """Across a block's border, over deleted ones, where seqs get a digit more, with and without tags."""
+    rig.write(*({"data": number} for number in range(5)), topic="q")
+    rig.log("q").freeze_tail()
+    rig.write(
+        *({"data": number, "tag": f"t{number}"} if number % 3 else {"data": number} for number in range(5, 12)),
+        topic="q",
+    )
+    rig.delete("q", match="t7")
+    ((*jobs,),) = claim(rig, Claimer("w", 99))
+    seen = [(job["$seq"], job["data"], job.get("$tag"), job["deliveries"]) for job in jobs]
+    expected = [(n + 1, n, f"t{n}" if n >= 5 and n % 3 else None, 1) for n in range(12) if n != 7]
+    assert seen == expected
 
 
 def test_what_came_back_goes_out_before_what_never_was_and_lowest_first(rig: QueueRig) -> None:

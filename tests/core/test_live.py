@@ -69,3 +69,18 @@ def test_a_tail_that_holds_nothing_any_more_is_not_frozen() -> None:
     log.freeze_tail()
     assert log.runs == [] and log.head_seq == 3
     assert rig.write_numbers(4).first_seq == 4
+
+
+@given(data=st.data())
+def test_the_first_live_seqs_are_those_that_are_listed_first(data: st.DataObject) -> None:
+    rig = Rig()
+    rig.configure("t")
+    for _ in range(data.draw(st.integers(1, 4))):
+        rig.write(*({"data": 0} for _ in range(data.draw(st.integers(1, 9)))), topic="t")
+        if data.draw(st.booleans()):
+            rig.log("t").freeze_tail()
+    log = rig.log("t")
+    log.delete_seqs(data.draw(st.lists(st.integers(1, log.head_seq))))
+    start, last = data.draw(st.integers(1, log.head_seq)), data.draw(st.integers(0, log.head_seq))
+    limit = data.draw(st.integers(1, 12))
+    assert live.first_live_seqs(log, start, last, limit) == list(live.live_seqs(log, start, last))[:limit]

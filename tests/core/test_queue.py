@@ -49,9 +49,9 @@ class QueueMachine(RuleBasedStateMachine):
     def ack(self, data: st.DataObject) -> None:
         self.pair.ack(*self._named(data))
 
-    @rule(data=st.data(), delay_ms=st.sampled_from([0, 0, 120]))
-    def nack(self, data: st.DataObject, delay_ms: int) -> None:
-        self.pair.nack(*self._named(data), delay_ms=delay_ms)
+    @rule(data=st.data(), delay_ms=st.sampled_from([0, 0, 120]), undelivered=st.booleans())
+    def nack(self, data: st.DataObject, delay_ms: int, undelivered: bool) -> None:
+        self.pair.nack(*self._named(data), delay_ms=delay_ms, undelivered=undelivered)
 
     @rule(data=st.data(), lease_ms=st.sampled_from([100, 300]))
     def extend(self, data: st.DataObject, lease_ms: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.core.queuerig import QueueRig, counts_of
 from tests.core.rig import T0_MS
-from topics.core.commands import Ack, Claim, Claimer, Extend, Nack, Release
+from topics.core.commands import Ack, Acks, Claim, Claimer, Extend, Nack, Release
+from topics.core.facts import Acked, parse_log_fact
+from topics.errors import InvalidRequest
 from topics.model import AckedJobs, ExtendedJobs, NackedJobs
 
 
@@ -103,3 +106,28 @@ def test_a_stream_that_ends_gives_back_what_it_holds(rig: QueueRig) -> None:
     rig.step(Release("q", 9))
     rig.step(Release("q", 77))
     assert len(rig.facts) == before
+
+
+def test_acks_together_are_one_fact_and_each_has_its_answer(rig: QueueRig) -> None:
+    rig.write_numbers(5, 6, topic="q")
+    rig.step(Claim("q", (Claimer("b", 1),)))
+    before = len(rig.facts)
+    acks = [Ack("q", "a", [2, 1]), Ack("q", "b", [1, 3]), Ack("q", "a", [1, 9]), Ack("q", "b", [4, 3, 4])]
+    reply = rig.step(Acks("q", acks)).reply
+    assert [(each.acked, each.skipped) for each in reply] == [(2, []), (1, [1]), (0, [1, 9]), (1, [3, 4])]
+    assert {(each.ready, each.in_flight) for each in reply} == {(2, 0)}
+    (stored,) = rig.facts[before:]
+    assert parse_log_fact(b"".join(stored.body)) == Acked([1, 2, 3, 4])
+
+
+def test_one_ack_that_is_not_valid_changes_nothing_for_all(rig: QueueRig) -> None:
+    with pytest.raises(InvalidRequest):
+        rig.step(Acks("q", [Ack("q", "a", [1]), Ack("q", "a", [])]))
+    assert rig.queue_state().in_flight == 3
+
+
+def test_what_nobody_has_seen_was_not_delivered(rig: QueueRig) -> None:
+    assert rig.step(Nack("q", "a", [1, 2], undelivered=True)).reply.nacked == 2
+    rig.step(Nack("q", "b", [3]))
+    (jobs,) = rig.step(Claim("q", (Claimer("c", 3),))).reply
+    assert [msgspec.json.decode(job)["deliveries"] for job in jobs.jobs] == [1, 1, 2]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topics.core.shares import deal, shares
+from topics.core.shares import cut, deal, shares
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,8 @@ def test_dealing_gives_everybody_their_part_once(items: list[int], wanted: list[
 
 def test_dealing_goes_round_so_that_nobody_gets_all_of_the_oldest() -> None:
     assert deal([1, 2, 3, 4, 5, 6], [2, 2, 2]) == [[1, 4], [2, 5], [3, 6]]
+
+
+def test_cutting_gives_to_each_the_next_ones() -> None:
+    assert cut([1, 2, 3, 4, 5, 6], [2, 0, 3, 1]) == [[1, 2], [], [3, 4, 5], [6]]
+    assert cut([8, 9, 1, 2], [3, 1]) == [[1, 8, 9], [2]]

@@ -19,7 +19,10 @@ class QueueRig(Rig):
         self.configure(name, type="queue", **fields)
 
     def ask(self, node: str, most: int = 1, wait_ms: int = 0, lease_ms: int | None = None) -> Ticket:
-        return self.engine.claim("q", Claimer(node, most, lease_ms), wait_ms=wait_ms)
+        """A claim at the end of its turn, when those in line are served."""
+        ticket = self.engine.claim("q", Claimer(node, most, lease_ms), wait_ms=wait_ms)
+        self.engine.claiming.serve()
+        return ticket
 
     def claim(self, node: str, most: int = 1, lease_ms: int | None = None) -> ClaimedJobs:
         reply = self.driver.wait(self.ask(node, most, lease_ms=lease_ms))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.queuerig import QueueRig, Worker, deliveries, seqs_of
-from topics.core.commands import Append, Claimer, Configure, Drop, Nack
+from topics.core.commands import Ack, Append, Claimer, Configure, Drop, Nack
 from topics.core.records import Records
-from topics.errors import InvalidRequest, LogStopped, NotAQueue, ShuttingDown, TopicNotFound
+from topics.engine.claiming import PACED_AFTER_MS, RETRY_MS
+from topics.engine.orphans import GRACE_MS
+from topics.errors import InvalidRequest, LogStopped, NotAQueue, ShuttingDown, Throttled, TopicNotFound
 from topics.model import ClaimedJobs
 
 
@@ -198,7 +200,30 @@ def test_who_waits_for_a_topic_that_is_deleted_is_told(rig: QueueRig) -> None:
     rig.driver.do(Drop("q"))
     with pytest.raises(TopicNotFound):
         ticket.result()
+    assert worker.error is None, "there may be another topic of that name in a moment"
+    assert rig.engine.next_deadline_ms() is not None
+    rig.tick(GRACE_MS)
     assert isinstance(worker.error, TopicNotFound)
+
+
+def test_a_stream_is_told_when_the_disk_is_behind_for_long(rig: QueueRig) -> None:
+    worker = Worker(rig, "a", 1)
+    told: list[int] = []
+    worker.stream.paced = told.append
+    real, behind = rig.engine.claiming._check, Throttled("the disk is behind", limit="queue_bytes")
+
+    def refuse(log_id: int) -> None:
+        raise behind
+
+    rig.engine.claiming._check = refuse
+    rig.write("q", 1)
+    rig.tick(PACED_AFTER_MS - RETRY_MS)
+    assert (told, worker.got) == ([], [])
+    rig.tick(2 * PACED_AFTER_MS)
+    assert told == [RETRY_MS] * 2
+    rig.engine.claiming._check = real
+    rig.tick(RETRY_MS)
+    assert worker.got == [1] and worker.error is None
 
 
 def test_at_the_end_everybody_who_waits_is_answered(rig: QueueRig) -> None:
@@ -414,3 +439,47 @@ def test_a_stream_that_has_enough_is_not_leased_the_rest(rig: QueueRig, monkeypa
     worker.stream.resume()
     rig.work()
     assert worker.got == [1, 2, 3] and rig.counts() == (0, 3, 0, 0)
+
+
+# ---- several in one turn
+
+
+def test_claims_of_one_turn_are_all_served_in_one_pass(rig: QueueRig) -> None:
+    rig.write("q", 1, 2, 3, 4)
+    facts = rig.engine.turn.positions.copy()
+    tickets = [rig.engine.claim("q", Claimer(node, 2)) for node in ("a", "b", "c")]
+    rig.work()
+    assert [seqs_of(ticket) for ticket in tickets] == [[1, 2], [3], [4]]
+    log_id = rig.engine.machine.topic("q").first_log_id
+    assert rig.engine.turn.positions[log_id] == facts[log_id] + 1
+
+
+def test_an_ack_in_the_same_turn_does_not_keep_a_claim_from_its_jobs(rig: QueueRig) -> None:
+    rig.write("q", 1, 2)
+    rig.claim("a")
+    rig.engine.submit(Ack("q", "a", [1]))
+    ticket = rig.engine.claim("q", Claimer("a"))
+    rig.work()
+    assert seqs_of(ticket) == [2]
+
+
+def test_claims_together_are_served_now_or_have_to_get_in_line(rig: QueueRig) -> None:
+    both = (Claimer("a", 2), Claimer("b", 2))
+    assert rig.engine.claiming.claim_together("q", both, 0, may_wait=True) is None, "one of them would get nothing"
+    ticket = rig.engine.claiming.claim_together("q", both, 0, may_wait=False)
+    assert ticket is not None
+    rig.work()
+    assert [jobs.seqs for jobs in ticket.result()] == [[], []]  # type: ignore[attr-defined]
+    rig.write("q", 1, 2, 3)
+    ticket = rig.engine.claiming.claim_together("q", both, 0, may_wait=True)
+    assert ticket is not None
+    rig.work()
+    assert [jobs.seqs for jobs in ticket.result()] == [[1, 2], [3]]  # type: ignore[attr-defined]
+    waiting = rig.ask("c", wait_ms=1000)
+    rig.nack("b", 3)
+    assert seqs_of(waiting) == [3]
+    rig.ask("c", wait_ms=1000)
+    assert rig.engine.claiming.claim_together("q", both, 0, may_wait=False) is None, "somebody is before them"
+    rig.engine.stop()
+    with pytest.raises(ShuttingDown):
+        rig.engine.check_claims()

@@ -14,6 +14,8 @@ from tests.client.rig import on_loop, soon
 from tests.server.api import serving
 from tests.server.queues import Jobs, pushed, seqs_of, working
 from tests.server.sserig import listening
+from topics.engine.engine import Engine
+from topics.errors import Throttled
 
 # ---- what is pushed
 
@@ -174,6 +176,44 @@ async def test_a_queue_that_is_deleted_ends_its_streams(tmp_path: Path) -> None:
             assert last.fields["code"] == 404 and "jobs" in last.fields["error"]
         await api.write("jobs", 1)
         assert (await api.get("/v0/topics/jobs/work?node=w")).refusal == (409, "not_a_queue")
+
+
+@on_loop
+async def test_a_queue_that_becomes_a_log_says_so_on_its_streams(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await Jobs(api).create()
+        async with working(api) as stream:
+            await api.delete("/v0/topics/jobs")
+            await api.put("/v0/topics/jobs", {"type": "log"})
+            (last,) = await stream.rest()
+            assert (last.event, last.id, last.fields["code"]) == ("error", None, 409)
+            assert "made anew as a log" in last.fields["error"]
+
+
+@on_loop
+async def test_a_worker_is_told_that_the_server_is_behind_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = True
+
+    def check(engine: Engine, log_id: int) -> None:
+        if behind:
+            raise Throttled("the disk is behind", limit="queue_bytes")
+
+    monkeypatch.setattr(Engine, "_check_fact", check)
+    monkeypatch.setattr("topics.engine.claiming.PACED_AFTER_MS", 0)
+    async with serving(tmp_path) as api:
+        jobs = Jobs(api)
+        await jobs.create()
+        async with working(api) as stream:
+            await jobs.put("a")
+            told = await stream.next()
+            assert (told.event, told.id) == ("error", None)
+            assert (told.fields["code"], told.fields["retry_after_ms"]) == (429, 50)
+            behind = False
+            while (event := await stream.next()).event == "error":
+                assert event.fields["code"] == 429
+            assert (event.event, event.fields["data"]) == ("job", "a")
 
 
 @on_loop

@@ -75,7 +75,9 @@ def test_it_answers_like_a_list(blocks: list[list[Row]], data: st.DataObject, bu
     for _ in range(2):
         seqs = data.draw(st.lists(st.integers(0, naive.rows[-1].seq + 3), max_size=8))
         fresh = [row for row in naive.live() if row.seq in seqs]
-        assert run.mark(np.array(seqs, np.uint64)) == (len(fresh), sum(row.size for row in fresh))
+        few = sorted({seq for seq in seqs if run.first_seq <= seq <= run.last_seq})
+        marked = run.mark(few if data.draw(st.booleans()) else np.array(seqs, np.uint64))
+        assert marked == (len(fresh), sum(row.size for row in fresh))
         naive.dead |= set(seqs)
         check(run, naive)
         pending = segment.pending_marks(0)
@@ -147,6 +149,8 @@ def test_a_damaged_block_is_named_and_its_neighbours_are_served() -> None:
     }
     with pytest.raises(Damaged):
         run.mark(np.array([1, BLOCK_RECORDS], np.uint64))
+    with pytest.raises(Damaged):
+        run.mark([1, BLOCK_RECORDS])
     assert run.block_at(1)[1] is None, "a mark that fails leaves nothing marked"
 
 

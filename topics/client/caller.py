@@ -24,7 +24,7 @@ from typing import Final
 from topics.client import tracing
 from topics.client.address import Address
 from topics.client.backoff import Backoff
-from topics.client.connection import Answer, Connection
+from topics.client.connection import Abandoned, Answer, Connection
 from topics.client.pool import Pool, not_open
 from topics.client.refusal import refusal, retry_after_ms
 from topics.client.requesthead import RequestHead
@@ -85,6 +85,12 @@ class Caller:
         self._calls = Pool(self.address, options.connections_max, connect_s, self._tls)
         self._waits = Pool(self.address, WAITING_MAX, connect_s, self._tls)
 
+    async def heard_out(self, seconds_max: float) -> None:
+        """Returns when the answers to calls that were cancelled have come, as far as somebody wants to know them."""
+        for pool in (self._calls, self._waits):
+            if pool is not None:
+                await pool.heard_out(seconds_max)
+
     async def close(self) -> None:
         """Cut all connections; calls that are under way get `ShuttingDown`."""
         pools = (self._calls, self._waits)
@@ -106,8 +112,12 @@ class Caller:
         repeatable: bool,
         wait_ms: int = 0,
         headers: Mapping[str, str] | None = None,
+        abandoned: Abandoned | None = None,
     ) -> Answer:
-        """The answer to a request, below 300; anything else is raised."""
+        """The answer to a request, below 300; anything else is raised.
+
+        With `abandoned`, an answer that comes although the call was cancelled goes there.
+        """
         options = self._options
         wait_s = wait_ms / SECOND_MS
         deadline_s = asyncio.get_running_loop().time() + options.timeout_ms / SECOND_MS + wait_s
@@ -118,7 +128,7 @@ class Caller:
             attempt_count += 1
             at_least_ms = 0
             try:
-                answer = await self._try(message, repeatable, wait_s, deadline_s)
+                answer = await self._try(message, repeatable, wait_s, deadline_s, abandoned)
                 self.reached = True
                 if answer.status < 300:
                     return answer
@@ -134,7 +144,9 @@ class Caller:
                 raise error
             await asyncio.sleep(pause_s)
 
-    async def _try(self, message: bytes, repeatable: bool, wait_s: float, deadline_s: float) -> Answer:
+    async def _try(
+        self, message: bytes, repeatable: bool, wait_s: float, deadline_s: float, abandoned: Abandoned | None
+    ) -> Answer:
         pool = self._waits if wait_s else self._calls
         if pool is None:
             raise not_open(self.address)
@@ -143,7 +155,7 @@ class Caller:
             connection = await pool.take(deadline_s)
             was_idle = connection.used
             try:
-                return await connection.exchange(message, silence_s, deadline_s)
+                return await connection.exchange(message, silence_s, deadline_s, abandoned)
             except ConnectionFailed:
                 stale = was_idle and not connection.answer_begun
                 if not (stale and repeatable):

@@ -3,7 +3,8 @@
 How it works. `exchange` writes a request and waits for the whole answer; `stream` waits for the head only and hands out
 the body as it comes, with the socket left unread while nobody takes the parts. A connection that is not left exactly
 between two answers is of no use any more: when a call is cancelled, times out or fails in the middle, or when the
-server says something nobody asked for, the connection is cut and `usable` is False for good.
+server says something nobody asked for, the connection is cut and `usable` is False for good. Of a call whose answer
+matters even when it is cancelled, only the sending side ends: that tells the server, and what is on its way comes.
 
 Silence is what the timer watches: each byte that comes starts it again, `deadline` ends the call in any case. There is
 one timer a call, and it is moved when it fires, not with each byte.
@@ -15,7 +16,7 @@ import asyncio
 import socket
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final, NamedTuple, cast
 
 import httptools
@@ -25,6 +26,9 @@ from topics.limits import BODY_BYTES_MAX, KIB
 
 UNREAD_BYTES_MAX: Final = 256 * KIB
 """Parts of a stream that wait for their reader, before the socket is left unread."""
+
+LINGER_S_MAX: Final = 5.0
+"""How long the answer to a call that was cancelled may take."""
 
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
 _INTERIM_MAX = 200
@@ -40,6 +44,10 @@ class Answer(NamedTuple):
     body: bytes
 
 
+Abandoned = Callable[[Answer], None]
+"""Gets the answer to a call that was cancelled while it was on its way."""
+
+
 class Connection(asyncio.Protocol):
     def __init__(self, name: str) -> None:
         self._name = name
@@ -48,6 +56,8 @@ class Connection(asyncio.Protocol):
         self._lost: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
         self.usable = True
+        self.lingers = False
+        """Whether its caller is gone, and only the rest of the answer is waited for."""
         self.used = False
         """Whether a request went over it before the one under way."""
         self.idle_since_s = 0.0
@@ -70,12 +80,16 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._reader: asyncio.Future[None] | None = None
         self._failure: TopicsError | None = None
+        self._unheard: Answer | None = None
+        """An answer that came in the moment in which its caller was cancelled."""
 
     # ---- what a caller does
 
-    async def exchange(self, message: bytes, silence_s: float, deadline_s: float) -> Answer:
-        """Send a request and wait for its whole answer."""
-        return await self._ask(message, silence_s, deadline_s)
+    async def exchange(
+        self, message: bytes, silence_s: float, deadline_s: float, abandoned: Abandoned | None = None
+    ) -> Answer:
+        """Send a request and wait for its whole answer; one that comes although this was cancelled is `abandoned`."""
+        return await self._ask(message, silence_s, deadline_s, abandoned)
 
     async def stream(self, message: bytes, silence_s: float, deadline_s: float) -> Answer:
         """Send a request and wait for the head of its answer; `parts` then gives the body."""
@@ -112,7 +126,9 @@ class Connection(asyncio.Protocol):
         finally:
             self._reader = None
 
-    async def _ask(self, message: bytes, silence_s: float, deadline_s: float) -> Answer:
+    async def _ask(
+        self, message: bytes, silence_s: float, deadline_s: float, abandoned: Abandoned | None = None
+    ) -> Answer:
         assert self.usable and self._waiter is None and self._transport is not None
         self._forget_answer()
         self.answer_begun = False
@@ -126,12 +142,47 @@ class Connection(asyncio.Protocol):
             answer = await waiter
             answered = True
             return answer
+        except asyncio.CancelledError:
+            if abandoned is not None:
+                come = self._come(waiter)
+                answered = come is not None
+                if come is not None:
+                    abandoned(come)
+                else:
+                    self._linger(abandoned)
+            raise
         finally:
             self._timer.cancel()
-            self._waiter = None
+            if not self.lingers:
+                self._waiter = None
             self.used = True
-            if not answered or not (self.usable or self._streams):
+            if not self.lingers and (not answered or not (self.usable or self._streams)):
                 self.cut()
+
+    def _come(self, waiter: asyncio.Future[Answer]) -> Answer | None:
+        """The answer that a cancelled caller did not get any more, if there is one."""
+        if waiter.cancelled():
+            return self._unheard
+        return waiter.result() if waiter.done() and waiter.exception() is None else None
+
+    def _linger(self, abandoned: Abandoned) -> None:
+        """Tell the server that nobody waits for its answer, and hear out what it has sent by then."""
+        assert self._transport is not None
+        if not self.usable or not self._transport.can_write_eof():
+            return
+        self.usable = False
+        self.lingers = True
+        waiter = self._waiter = self._loop.create_future()
+        timer = self._loop.call_later(LINGER_S_MAX, self.cut)
+
+        def heard(waiter: asyncio.Future[Answer]) -> None:
+            timer.cancel()
+            self.cut()
+            if not waiter.cancelled() and waiter.exception() is None:
+                abandoned(waiter.result())
+
+        waiter.add_done_callback(heard)
+        self._transport.write_eof()
 
     def _watch(self, silence_s: float, deadline_s: float) -> None:
         at_s = min(self._heard_s + silence_s, deadline_s)
@@ -150,6 +201,10 @@ class Connection(asyncio.Protocol):
         self.usable = False
         if self._transport is not None:
             self._transport.abort()
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Called when the socket is gone."""
+        self._lost.add_done_callback(lambda lost: callback())
 
     async def closed(self) -> None:
         """Returns when the socket is gone."""
@@ -252,6 +307,8 @@ class Connection(asyncio.Protocol):
     def _resolve(self, answer: Answer) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(answer)
+        else:
+            self._unheard = answer
         if self._streams:
             self._waiter = None
 

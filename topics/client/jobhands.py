@@ -49,10 +49,10 @@ class JobHands:
         return not done.skipped
 
     async def release(self, many: Sequence[Held]) -> None:
-        """Give back jobs, for others to have at once."""
+        """Give back jobs that nobody has looked at, for others to have at once."""
 
         async def nack(some: Sequence[Held]) -> None:
-            await self._transport.nack(self._topic, self._named(some), delay_ms=0)
+            await self._transport.nack(self._topic, self._named(some), delay_ms=0, undelivered=True)
             for held in some:
                 held.settle()
 

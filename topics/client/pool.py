@@ -51,6 +51,8 @@ class Pool:
         if connection.usable and not self._closed:
             connection.idle_since_s = asyncio.get_running_loop().time()
             self._idle.append(connection)
+        elif connection.lingers and not self._closed:
+            connection.on_lost(lambda: self._open.discard(connection))
         else:
             self._drop(connection)
         self._slots.release()
@@ -59,6 +61,12 @@ class Pool:
         """Close those that wait, when one of them turned out to be dead: the rest is most likely dead, too."""
         while self._idle:
             self._drop(self._idle.pop())
+
+    async def heard_out(self, seconds_max: float) -> None:
+        """Wait for connections that hear the rest of an answer, but no longer than this."""
+        ends = [asyncio.ensure_future(connection.closed()) for connection in self._open if connection.lingers]
+        if ends:
+            await asyncio.wait(ends, timeout=seconds_max)
 
     async def close(self) -> None:
         """Cut every connection, and return when their sockets are gone."""

@@ -73,6 +73,7 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteSql):
     """A transport over HTTP."""
 
     def __init__(self, caller: Caller, on_outage: OnOutage = lambda error: None) -> None:
+        super().__init__()
         self._caller = caller
         self._on_outage = on_outage
         self._open = False
@@ -85,6 +86,7 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteSql):
 
     async def close(self) -> None:
         self._open = False
+        await self.settle()
         await self._caller.close()
 
     def may_pass(self, error: TopicsError) -> bool:

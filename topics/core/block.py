@@ -100,6 +100,18 @@ class Block:
         """Where record `index` begins in the text."""
         return int(self.ends[index - 1]) + 1 if index else 0
 
+    def ends_between(self, seq: int, last_seq: int) -> list[int]:
+        """Where the texts of these records end, and before them where the one before the first does; -1 for none."""
+        index, end = seq - self.first_seq, last_seq - self.first_seq + 1
+        return self.ends[index - 1 : end].tolist() if index else [-1, *self.ends[:end].tolist()]
+
+    @property
+    def has_tags(self) -> bool:
+        return self.tag_ends is not None
+
+    def tag_of(self, seq: int) -> bytes:
+        return self.tag(seq - self.first_seq)
+
     def ts(self, index: int) -> int:
         return self.first_ts + (int(self.ts_deltas[index]) if self.ts_deltas is not None else 0)
 

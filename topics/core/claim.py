@@ -2,7 +2,8 @@
 
 Jobs that were handed out before and are free again come first, by seq, then those that never were. A job that was
 delivered as often as its queue allows is not delivered again but moved to the dead-letter topic. What is left is
-divided evenly among the claimers and dealt to them in turn. A pass is one fact, however many jobs and claimers.
+divided evenly among the claimers; in a queue with a window it is dealt to them in turn. A pass is one fact, however
+many jobs and claimers.
 
 All that can fail is done before the first change: reading the jobs' text, finding room for dead letters.
 """
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING
 from topics.core import deadletter
 from topics.core.commands import Claim, Claimer
 from topics.core.facts import Claimed, Hand, LeaseFact, Released, encode
-from topics.core.job import job_text, stored_texts
+from topics.core.job import job_texts, stored_texts
 from topics.core.log import Log
 from topics.core.names import check_node
 from topics.core.outcome import BegunMove, Outcome, StoredFact
 from topics.core.queue import Queue
 from topics.core.registry import Topic
-from topics.core.shares import deal, shares
+from topics.core.shares import cut, deal, shares
 from topics.errors import InvalidRequest, NotAQueue, TopicsError
 from topics.limits import (
     CLAIM_BYTES_MAX,
@@ -84,12 +85,15 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
         raise
     if len(texts) < len(found.seqs):
         _leave_rest(queue, found, len(texts))
+    text_of = dict(zip(found.seqs, texts, strict=True))
     queue.cursor = found.cursor
     facts: list[StoredFact] = []
     moves = _bury(machine, topic, log, queue, found.exhausted, facts, now_ms)
     hands: list[Hand] = []
     answers: list[tuple[list[int], list[bytes]]] = []
-    dealt = deal(found.seqs, shares(len(found.seqs), wanted))
+    # Who waited for others to join shares the oldest with them; else it is as if they had asked one after the other.
+    divide = deal if topic.config.claim_jitter_ms else cut
+    dealt = divide(found.seqs, shares(len(found.seqs), wanted))
     for claimer, seqs in zip(command.claimers, dealt, strict=True):
         jobs: list[bytes] = []
         if seqs:
@@ -98,10 +102,7 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
             token = queue.next_token(machine.incarnation, len(seqs))
             hands.append(Hand(claimer.node, seqs, deadline_ms + 1, token))
             deliveries = queue.hand_out(hands[-1], claimer.connection)
-            jobs = [
-                job_text(*texts[seq], token + at, deadline_ms, count)
-                for at, (seq, count) in enumerate(zip(seqs, deliveries, strict=True))
-            ]
+            jobs = job_texts(seqs, text_of, token, deadline_ms, deliveries)
         answers.append((seqs, jobs))
     if hands:
         facts += stored_fact(topic, log, Claimed(hands, found.cursor))

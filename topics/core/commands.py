@@ -93,8 +93,7 @@ class Abort:
     stages: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Claimer:
+class Claimer(msgspec.Struct, frozen=True):
     """One worker that asks for jobs, for `lease_ms` or as long as its queue says."""
 
     node: str
@@ -104,8 +103,7 @@ class Claimer:
     """The stream that the jobs go out on; what it holds can be released as a whole. 0 is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """Lease jobs to workers: what is there is divided evenly among all of them."""
 
     topic: str
@@ -113,8 +111,7 @@ class Claim:
     partition: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
+class Ack(msgspec.Struct, frozen=True):
     """Complete jobs, which deletes them: those that `node` holds and, if given, whose lease ids are current."""
 
     topic: str
@@ -124,9 +121,18 @@ class Ack:
     partition: int = 0
 
 
+class Acks(msgspec.Struct, frozen=True):
+    """Several workers complete jobs of one queue together: all that is decided and stored is done once."""
+
+    topic: str
+    acks: Sequence[Ack]
+    partition: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Nack:
-    """Give jobs back, to be claimed again after a delay."""
+    """Give jobs back, to be claimed again after a delay. `undelivered`: nobody has seen them, so they do not count as
+    delivered this time."""
 
     topic: str
     node: str
@@ -134,6 +140,7 @@ class Nack:
     lease_ids: Sequence[str] | None = None
     partition: int = 0
     delay_ms: int = 0
+    undelivered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +231,6 @@ class DropRouter:
 
 RouterCommand = PutRouter | DropRouter
 ArchiveCommand = ReportArchive | DropArchive
-QueueCommand = Claim | Ack | Nack | Extend | Release | Complete | Redrive
+QueueCommand = Claim | Ack | Acks | Nack | Extend | Release | Complete | Redrive
 TakingCommand = QueueCommand | ArchiveCommand | AnyGroupCommand
 Command = Configure | ChangeSources | Drop | Append | Delete | Stage | Publish | Abort | TakingCommand | RouterCommand

@@ -225,11 +225,13 @@ class Claimed(msgspec.Struct, frozen=True, tag="claimed"):
     """All jobs below were handed out before, or have a time of their own."""
 
 
-class Released(msgspec.Struct, frozen=True, tag="released"):
+class Released(msgspec.Struct, frozen=True, tag="released", omit_defaults=True):
     """Jobs are nobody's, and may be claimed from `due_ms` on."""
 
     seqs: list[int]
     due_ms: int
+    undelivered: bool = False
+    """They never reached their worker: each was delivered once less than it was claimed."""
 
 
 class Extended(msgspec.Struct, frozen=True, tag="extended"):

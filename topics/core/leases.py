@@ -141,20 +141,26 @@ class LeaseTable:
 
         They are its own when it was the last to get them, with this very token if tokens are given.
         """
-        slots, nodes, holders = self._slots, self.holders.nodes, self._holders
-        held: set[int] = set()
+        slots, nodes, holders, own_tokens = self._slots, self.holders.nodes, self._holders, self._tokens
+        held: list[int] = []
         skipped = []
+        own = -1
         for at, seq in enumerate(seqs):
             slot = slots.get(seq)
-            if (
-                slot is None
-                or nodes[holders[slot]] != node
-                or (tokens is not None and self._tokens[slot] != tokens[at])
-                or seq in held
-            ):
+            if slot is None or (tokens is not None and own_tokens[slot] != tokens[at]):
                 skipped.append(seq)
-            else:
-                held.add(seq)
+                continue
+            holder = holders[slot]
+            if holder != own:
+                # Neighbours mostly have the same holder.
+                if nodes[holder] != node:
+                    skipped.append(seq)
+                    continue
+                own = holder
+            held.append(seq)
+        once = set(held)
+        if len(once) < len(held):
+            return sorted(once), skipped_of(seqs, once)
         return sorted(held), skipped
 
     def is_free(self, seq: int) -> bool:
@@ -206,9 +212,57 @@ class LeaseTable:
     # ---- changes
 
     def lease(self, seqs: Sequence[int], due_ms: int, node: str, connection: int, token: int) -> list[int]:
-        """Hand out to a holder; how often each was handed out by now. The tokens go up by one from record to record."""
-        slots = self._slots
+        """Hand out to a holder; how often each was handed out by now. The tokens go up by one from record to record.
+
+        The seqs are ascending, each once.
+        """
         holder = self.holders.take(node, connection, len(seqs))
+        if seqs and seqs[0] > self.highest:
+            self._lease_fresh(seqs, due_ms, holder, token)
+            counts = [1] * len(seqs)
+        else:
+            counts = self._lease_each(seqs, due_ms, holder, token)
+        if connection:
+            for seq in seqs:
+                self.holders.holds(holder, seq)
+        self._plan(due_ms, seqs)
+        return counts
+
+    def _lease_fresh(self, seqs: Sequence[int], due_ms: int, holder: int, token: int) -> None:
+        """None of these was ever here, and all are above those that were: most of what is handed out."""
+        count, unused = len(seqs), self._unused
+        if len(unused) < count:
+            self._grow(count - len(unused))
+        taken = unused[-count:]
+        del unused[-count:]
+        due_times, tokens, deliveries, holders = self._due_times, self._tokens, self._deliveries, self._holders
+        states = self._states
+        for slot in taken:
+            due_times[slot] = due_ms
+            tokens[slot] = token
+            deliveries[slot] = 1
+            holders[slot] = holder
+            states[slot] = LEASED
+            token += 1
+        self.counts[LEASED] += count
+        self._slots.update(zip(seqs, taken, strict=True))
+        self.highest = seqs[-1]
+        # What is larger than all before it may stand at the end of a heap.
+        self._by_seq += seqs
+        self._tidy_by_seq()
+
+    def _grow(self, count: int) -> None:
+        """Make so many slots."""
+        first = len(self._states)
+        self._due_times.frombytes(bytes(8 * count))
+        self._tokens.frombytes(bytes(8 * count))
+        self._deliveries.frombytes(bytes(4 * count))
+        self._holders.frombytes(bytes(4 * count))
+        self._states += bytes(count)
+        self._unused += range(first, first + count)
+
+    def _lease_each(self, seqs: Sequence[int], due_ms: int, holder: int, token: int) -> list[int]:
+        slots = self._slots
         counts = []
         for seq in seqs:
             slot = slots.get(seq)
@@ -224,10 +278,6 @@ class LeaseTable:
                 self._holders[slot] = holder
                 counts.append(self._deliveries[slot])
             token += 1
-        if connection:
-            for seq in seqs:
-                self.holders.holds(holder, seq)
-        self._plan(due_ms, seqs)
         return counts
 
     def delay(self, seqs: Sequence[int], due_ms: int) -> None:
@@ -237,8 +287,11 @@ class LeaseTable:
             self._add(seq, due_ms, DELAYED)
         self._plan(due_ms, fresh)
 
-    def release(self, seqs: Iterable[int], due_ms: int, now_ms: int) -> None:
-        """Take from their holders; to be handed out again from `due_ms` on. What is not here is left out."""
+    def release(self, seqs: Iterable[int], due_ms: int, now_ms: int, undelivered: bool = False) -> None:
+        """Take from their holders; to be handed out again from `due_ms` on. What is not here is left out.
+
+        `undelivered` takes back that they were handed out.
+        """
         delayed = []
         for seq in seqs:
             slot = self._slots.get(seq)
@@ -246,6 +299,8 @@ class LeaseTable:
                 continue
             self._let_go(slot, seq)
             self._due_times[slot] = due_ms
+            if undelivered and self._deliveries[slot]:
+                self._deliveries[slot] -= 1
             if due_ms > now_ms:
                 self._set_state(slot, DELAYED)
                 delayed.append(seq)
@@ -279,7 +334,7 @@ class LeaseTable:
     def forget(self, seqs: Iterable[int]) -> None:
         """Records that are gone, for whatever reason."""
         slots, states, holders, counts, unused = self._slots, self._states, self._holders, self.counts, self._unused
-        holder, dropped = NOBODY, 0
+        holder, dropped, connected = NOBODY, 0, False
         for seq in seqs:
             slot = slots.pop(seq, None)
             if slot is None:
@@ -290,8 +345,9 @@ class LeaseTable:
                 # Neighbours mostly have the same holder: one step for all of them.
                 self._drop(holder, dropped)
                 holder, dropped = holders[slot], 0
+                connected = self.holders.is_connected(holder)
             dropped += 1
-            if self.holders.is_connected(holder):
+            if connected:
                 self.holders.lost(holder, seq)
         self._drop(holder, dropped)
 
@@ -307,25 +363,22 @@ class LeaseTable:
     def _add(
         self, seq: int, due_ms: int, state: int, holder: int = NOBODY, token: int = 0, deliveries: int = 0
     ) -> None:
-        if self._unused:
-            slot = self._unused.pop()
-            self._due_times[slot] = due_ms
-            self._tokens[slot] = token
-            self._deliveries[slot] = deliveries
-            self._holders[slot] = holder
-            self._states[slot] = state
-        else:
-            slot = len(self._states)
-            self._due_times.append(due_ms)
-            self._tokens.append(token)
-            self._deliveries.append(deliveries)
-            self._holders.append(holder)
-            self._states.append(state)
+        if not self._unused:
+            self._grow(1)
+        slot = self._unused.pop()
+        self._due_times[slot] = due_ms
+        self._tokens[slot] = token
+        self._deliveries[slot] = deliveries
+        self._holders[slot] = holder
+        self._states[slot] = state
         self.counts[state] += 1
         self._slots[seq] = slot
         if seq > self.highest:
             self.highest = seq
         heappush(self._by_seq, seq)
+        self._tidy_by_seq()
+
+    def _tidy_by_seq(self) -> None:
         if len(self._by_seq) > 2 * len(self._slots) + _SLACK:
             self._by_seq = sorted(self._slots)
 
@@ -405,6 +458,18 @@ class LeaseTable:
             table._add(seq, due_ms, LEASED if place else DELAYED, holder, token, deliveries)
         table._plan_anew()
         return table
+
+
+def skipped_of(seqs: Iterable[int], held: set[int]) -> list[int]:
+    """What is left of seqs, which may name some twice: one that is held counts where it is named first."""
+    left = set(held)
+    skipped = []
+    for seq in seqs:
+        if seq in left:
+            left.discard(seq)
+        else:
+            skipped.append(seq)
+    return skipped
 
 
 def lease_id(token: int) -> str:

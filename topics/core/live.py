@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,6 +121,34 @@ def live_seqs(log: Log, start: int, last: int) -> Iterator[int]:
                     yield first_seq + at
                     at = flags.find(_LIVE_FLAG, at + 1)
             seq = upto + 1
+
+
+def first_live_seqs(log: Log, start: int, last: int, limit: int) -> list[int]:
+    """The first so many live seqs from `start` to `last`, as `live_seqs` gives them, whole stretches at once."""
+    start = max(start, log.low)
+    found: list[int] = []
+    for run in log.parts_from(start):
+        if run.first_seq > last:
+            break
+        seq, run_last = max(start, run.first_seq), min(last, run.last_seq)
+        while run.live_count and seq <= run_last:
+            first_seq, last_seq, marks = marks_at(run, seq)
+            upto = min(run_last, last_seq)
+            end = min(upto, seq + limit - len(found) - 1) + 1
+            if marks is None or not _has_dead(marks, seq - first_seq, end - first_seq):
+                found += range(seq, end)
+            else:
+                end = upto + 1
+                found += islice(live_seqs(log, seq, upto), limit - len(found))
+            if len(found) == limit:
+                return found
+            seq = end
+    return found
+
+
+def _has_dead(marks: Marks, start: int, end: int) -> bool:
+    part = marks[start:end]
+    return _DEAD_FLAG in (part if isinstance(part, bytearray) else bytes(part))
 
 
 def matching(log: Log, match: Match, below: int) -> list[tuple[Run, U64]]:

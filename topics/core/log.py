@@ -24,8 +24,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from topics.core import happened, live, retention
 from topics.core.block import Buffer
 from topics.core.dedupe import Dedupe
@@ -451,14 +449,14 @@ class Log:
             for seq in found:
                 live.marks_at(run, seq)  # May be damaged: before anything has changed.
         for run, found in places:
-            self._mark(run, np.array(found, np.uint64))
+            self._mark(run, found)
         self._drop_dead([run for run, _ in places])
 
-    def _mark(self, run: Run, seqs: U64) -> None:
+    def _mark(self, run: Run, seqs: U64 | list[int]) -> None:
         count, size = run.mark(seqs)
         self._add(-count, -size)
         if self.queue is not None:
-            self.queue.leases.forget(seqs.tolist())
+            self.queue.leases.forget(seqs if isinstance(seqs, list) else seqs.tolist())
 
     def _drop_dead(self, touched: list[Run]) -> None:
         """A run without a live record is dropped whole."""

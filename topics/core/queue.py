@@ -14,14 +14,13 @@ entry with it (`forget`), so every entry stands for a live record; after a recov
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
 from topics.core import live
 from topics.core.facts import Claimed, Extended, Hand, Released
 from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable
-from topics.model import QueueState
+from topics.model import QueueState, TopicConfig
 
 if TYPE_CHECKING:
     from topics.core.log import Log
@@ -47,7 +46,7 @@ class Queue:
                     self.hand_out(hand)
                 self.cursor = max(self.cursor, fact.cursor)
             case Released():
-                self.leases.release(fact.seqs, fact.due_ms, now_ms)
+                self.leases.release(fact.seqs, fact.due_ms, now_ms, fact.undelivered)
             case Extended():
                 self.leases.extend(fact.seqs, fact.due_ms)
             case _:
@@ -67,12 +66,17 @@ class Queue:
         if limit <= 0:
             return [], self.cursor
         leases = self.leases
-        seqs: Iterable[int] = live.live_seqs(log, self.cursor, log.visible_seq)
-        if leases.highest >= self.cursor:
+        if leases.highest < self.cursor:
+            found = live.first_live_seqs(log, self.cursor, log.visible_seq, limit)
+        else:
             # Jobs with a time of their own lie ahead.
-            seqs = (seq for seq in seqs if seq not in leases)
-        found = list(islice(seqs, limit))
+            seqs = live.live_seqs(log, self.cursor, log.visible_seq)
+            found = list(islice((seq for seq in seqs if seq not in leases), limit))
         return found, found[-1] + 1 if len(found) == limit else max(self.cursor, log.visible_seq + 1)
+
+    def may_bury(self, config: TopicConfig) -> bool:
+        """Whether some of the jobs that are ready may be dead letters by now."""
+        return bool(config.max_deliveries and config.dead_letter is not None and self.leases.counts[FREE])
 
     def ready_count(self, log: Log) -> int:
         """Jobs that can be claimed. The caller has let time act on log and leases."""
@@ -86,13 +90,17 @@ class Queue:
         hidden = live.live_seqs(log, hidden_from, log.head_seq)
         return ready - sum(seq not in leases or leases.is_free(seq) for seq in hidden)
 
-    def state(self, log: Log) -> QueueState:
+    @property
+    def in_flight_count(self) -> int:
         counts = self.leases.counts
+        return counts[LEASED] + counts[LEAVING]
+
+    def state(self, log: Log) -> QueueState:
         return QueueState(
             ready=self.ready_count(log),
-            in_flight=counts[LEASED] + counts[LEAVING],
+            in_flight=self.in_flight_count,
             dead_lettered=self.dead_lettered,
-            delayed=counts[DELAYED],
+            delayed=self.leases.counts[DELAYED],
             dead_letter_error=self.dead_letter_error,
         )
 

@@ -57,8 +57,11 @@ class Run(Protocol):
     def find(self, match: Match, below: int) -> U64:
         """The live seqs below `below` whose tag matches, ascending; through an index, never a scan."""
 
-    def mark(self, seqs: U64) -> tuple[int, int]:
-        """Mark records dead; the count and bytes that were alive before."""
+    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
+        """Mark records dead; the count and bytes that were alive before.
+
+        A list is a few of the run's seqs, ascending and each once: for these no array is made.
+        """
 
 
 class MemoryRun:
@@ -107,10 +110,15 @@ class MemoryRun:
             self._tag_index = index_tags(self.columns)
         return select_live(self.columns, self.marks, match.positions(self._tag_index), below)
 
-    def mark(self, seqs: U64) -> tuple[int, int]:
+    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
         if self.marks is None:
             self.marks = bytearray(self.columns.count)
-        count, size = mark(self.columns, self.marks, seqs)
+        if isinstance(seqs, list):
+            first_seq = self.first_seq
+            fresh, size = mark_few(self.columns, self.marks, [seq - first_seq for seq in seqs])
+            count = len(fresh)
+        else:
+            count, size = mark(self.columns, self.marks, seqs)
         self.live_count -= count
         self.live_bytes -= size
         return count, size
@@ -182,6 +190,19 @@ def mark(block: Block, marks: bytearray, seqs: U64) -> tuple[int, int]:
     fresh = positions[view[positions] != DEAD]
     view[fresh] = DEAD
     return len(fresh), int(block.sizes[fresh].sum(dtype=np.uint64))
+
+
+def mark_few(block: Block, marks: bytearray, places: list[int]) -> tuple[list[int], int]:
+    """Set the marks at places of a block, ascending; those that were alive before, and their bytes."""
+    fresh = [place for place in places if marks[place] != DEAD]
+    for place in fresh:
+        marks[place] = DEAD
+    if not fresh:
+        return fresh, 0
+    sizes = block.sizes[fresh[0] : fresh[-1] + 1].tolist()
+    if len(sizes) > len(fresh):
+        sizes = [sizes[place - fresh[0]] for place in fresh]
+    return fresh, sum(sizes)
 
 
 def seq_range(start: int, end: int) -> U64:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from topics.core.claim import clamp_lease_ms, find_queue, stored_fact
-from topics.core.commands import Ack, Complete, Extend, Nack, Release
+from topics.core.commands import Ack, Acks, Complete, Extend, Nack, Release
 from topics.core.facts import Acked, Extended, Released
-from topics.core.leases import LeaseTable, parse_lease_id
+from topics.core.leases import LeaseTable, parse_lease_id, skipped_of
 from topics.core.log import Log
 from topics.core.names import check_node
 from topics.core.outcome import Outcome, StoredFact
@@ -26,22 +26,43 @@ if TYPE_CHECKING:
 
 
 def ack(machine: Machine, command: Ack, now_ms: int) -> Outcome:
-    check_named(machine, command)
+    outcome = ack_together(machine, Acks(command.topic, (command,), command.partition), now_ms)
+    assert isinstance(outcome.reply, tuple)
+    (outcome.reply,) = outcome.reply
+    return outcome
+
+
+def ack_together(machine: Machine, command: Acks, now_ms: int) -> Outcome:
+    """The reply is a tuple of `AckedJobs`, one an ack; what they say of the queue is how all of them left it."""
+    for each in command.acks:
+        check_named(machine, each)
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
-    held, skipped = split(queue.leases, command)
+    done: set[int] = set()
+    counts: list[tuple[int, list[int]]] = []
+    for each in command.acks:
+        held, skipped = split(queue.leases, each)
+        if not done.isdisjoint(held):
+            # The same worker said so twice, and the second time there is nothing left to do.
+            skipped = skipped_of(each.seqs, set(held) - done)
+            held = [seq for seq in held if seq not in done]
+        done.update(held)
+        counts.append((len(held), skipped))
     facts: list[StoredFact] = []
-    if held:
-        fact = Acked(held)
+    if done:
+        fact = Acked(sorted(done))
         log.apply(fact)
         facts = stored_fact(topic, log, fact)
-    state = queue.state(log)
-    reply = AckedJobs(
-        topic=topic.name,
-        partition=log.partition,
-        acked=len(held),
-        skipped=skipped,
-        ready=state.ready,
-        in_flight=state.in_flight,
+    ready, in_flight = queue.ready_count(log), queue.in_flight_count
+    reply = tuple(
+        AckedJobs(
+            topic=topic.name,
+            partition=log.partition,
+            acked=acked,
+            skipped=skipped,
+            ready=ready,
+            in_flight=in_flight,
+        )
+        for acked, skipped in counts
     )
     must_sync = bool(facts) and topic.config.durability is Durability.FSYNC
     return Outcome(reply, facts, must_sync, log, durability=topic.config.durability)
@@ -54,7 +75,7 @@ def nack(machine: Machine, command: Nack, now_ms: int) -> Outcome:
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
     held, skipped = split(queue.leases, command)
     due_ms = now_ms + min(command.delay_ms, NACK_DELAY_MS_MAX)
-    return _release(topic, log, queue, held, skipped, due_ms, now_ms)
+    return _release(topic, log, queue, held, skipped, due_ms, now_ms, command.undelivered)
 
 
 def release(machine: Machine, command: Release, now_ms: int) -> Outcome:
@@ -64,11 +85,18 @@ def release(machine: Machine, command: Release, now_ms: int) -> Outcome:
 
 
 def _release(
-    topic: Topic, log: Log, queue: Queue, held: list[int], skipped: list[int], due_ms: int, now_ms: int
+    topic: Topic,
+    log: Log,
+    queue: Queue,
+    held: list[int],
+    skipped: list[int],
+    due_ms: int,
+    now_ms: int,
+    undelivered: bool = False,
 ) -> Outcome:
     facts: list[StoredFact] = []
     if held:
-        fact = Released(held, due_ms)
+        fact = Released(held, due_ms, undelivered)
         queue.apply(fact, now_ms)
         facts = stored_fact(topic, log, fact)
     state = queue.state(log)

@@ -29,10 +29,18 @@ def shares(available: int, wanted: Sequence[int]) -> list[int]:
     return given
 
 
+def cut(items: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
+    """To each the next ones, as if they had asked one after the other; each part ascending."""
+    parts = []
+    at = 0
+    for count in counts:
+        parts.append(sorted(items[at : at + count]))
+        at += count
+    return parts
+
+
 def deal(items: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
     """The items one by one in turn, until everybody has as many as they get; each part ascending."""
-    if len(counts) == 1:
-        return [sorted(items[: counts[0]])]
     hands: list[list[int]] = [[] for _ in counts]
     at = 0
     while at < len(items):

@@ -152,11 +152,19 @@ class Tail:
         local = [NO_NODE, *(index.setdefault(name, len(index) + 1) for name in batch.node_names)]
         self._node_ids.extend([local[node] for node in batch.node_ids])
 
-    def text_of(self, seq: int) -> bytes:
-        """The text of one record."""
-        index = seq - self.first_seq
-        start = self._ends[index - 1] + 1 if index else 0
-        return bytes(memoryview(self._text)[start : self._ends[index]])
+    @property
+    def text(self) -> bytearray:
+        """The texts of all records, with commas between them. A view that is kept would keep it from growing."""
+        return self._text
+
+    def ends_between(self, seq: int, last_seq: int) -> list[int]:
+        """Where the texts of these records end, and before them where the one before the first does; -1 for none."""
+        index, end = seq - self.first_seq, last_seq - self.first_seq + 1
+        return self._ends[index - 1 : end].tolist() if index else [-1, *self._ends[:end]]
+
+    @property
+    def has_tags(self) -> bool:
+        return self._tags is not None
 
     def text_between(self, seq: int, last_seq: int, bytes_max: int) -> bytes | None:
         """The text of all records from `seq` to `last_seq`; None unless they are here, none deleted, and no longer."""
@@ -274,11 +282,11 @@ class Tail:
         )
         return np.array(found, np.uint64) + np.uint64(self.first_seq)
 
-    def mark(self, seqs: U64) -> tuple[int, int]:
+    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
         if self.marks is None:
             self.marks = bytearray(self.count)
         count = size = 0
-        for seq in seqs.tolist():
+        for seq in seqs if isinstance(seqs, list) else seqs.tolist():
             index = seq - self.first_seq
             if self.marks[index] != DEAD:
                 self.marks[index] = DEAD

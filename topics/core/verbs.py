@@ -8,6 +8,7 @@ from topics.core import archiving, groups, groupsettle, settle
 from topics.core.claim import claim
 from topics.core.commands import (
     Ack,
+    Acks,
     Claim,
     Complete,
     DropArchive,
@@ -42,6 +43,8 @@ def decide(machine: Machine, command: TakingCommand, now_ms: int) -> Outcome:
             return claim(machine, command, now_ms)
         case Ack():
             return settle.ack(machine, command, now_ms)
+        case Acks():
+            return settle.ack_together(machine, command, now_ms)
         case Nack():
             return settle.nack(machine, command, now_ms)
         case Extend():

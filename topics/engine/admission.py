@@ -11,6 +11,7 @@ from typing import assert_never
 from topics.core.commands import (
     Abort,
     Ack,
+    Acks,
     Append,
     ChangeSources,
     Claim,
@@ -51,7 +52,7 @@ def check(machine: Machine, turn: Turn, command: Command) -> None:
             size_bytes = command.records.payload_bytes
         case Complete():
             size_bytes = FACT_BYTES + sum(result.records.payload_bytes for result in command.results)
-        case Ack() | Nack() | Extend() | Release() | AckGroup() | NackGroup() | ExtendGroup():
+        case Ack() | Acks() | Nack() | Extend() | Release() | AckGroup() | NackGroup() | ExtendGroup():
             for log_id in written_by(machine, command):
                 turn.check_running(turn.commit_log.shard_of(log_id))
             return
@@ -92,7 +93,7 @@ def written_by(machine: Machine, command: Command) -> list[int]:
             return [] if topic is None else list(topic.log_ids())
         case Consume() | AckGroup() | NackGroup() | ExtendGroup() | ResetGroup():
             return _existing(machine, command.topic, command.partition)
-        case Claim() | Ack() | Nack() | Extend() | Release() | Redrive() | ReportArchive():
+        case Claim() | Ack() | Acks() | Nack() | Extend() | Release() | Redrive() | ReportArchive():
             return _existing(machine, command.topic, command.partition)
         case _:
             assert_never(command)

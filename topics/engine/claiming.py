@@ -2,20 +2,22 @@
 
 A queue with somebody waiting has a `Line`. It is served in one pass for all in line (`core/claim.py` divides evenly):
 
-    at once     a claim on a queue without a window, when nobody is before it
-    at a flush  when there was news in this turn: jobs became visible, were given back, or a stream became lighter
+    at a flush  when there was news in this turn: somebody asked, jobs became visible or were given back, or a stream
+                became lighter
     in time     when the window of the first claim is over, a lease runs out or a delay ends
 
-When there are fewer jobs than people in line, those who came first are served. A claim whose time is over is answered
-with nothing. There is no timer a claim, a lease or a job: `next_deadline_ms` says when `tick` is wanted.
+So all claims of one turn are one pass and one fact. When there are fewer jobs than people in line, those who came first
+are served. A claim whose time is over, or that does not wait, is answered with nothing. There is no timer a claim, a
+lease or a job: `next_deadline_ms` says when `tick` is wanted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
+
+import msgspec
 
 from topics.core.claim import check_claimer, find_queue
 from topics.core.commands import Claim, Claimer, Nack, Release
@@ -25,6 +27,7 @@ from topics.core.machine import Machine
 from topics.core.queue import Queue
 from topics.engine.line import FOREVER_MS, Line, Stream, Waiter, ticket_waiter
 from topics.engine.moving import Add
+from topics.engine.orphans import Orphans
 from topics.engine.ticket import Ticket
 from topics.errors import Throttled, TopicNotFound, TopicsError
 from topics.limits import CLAIM_WAIT_MS_MAX, CLAIMERS_MAX
@@ -32,6 +35,8 @@ from topics.model import ClaimedJobs
 
 DEADLINES_SLACK = 1024
 """Deadlines of claims that were answered that are not worth looking for."""
+PACED_AFTER_MS = 1000
+"""How long that lasts before streams are told, and then from one time to the next."""
 RETRY_MS = 50
 """How long those in line wait when the disk is too far behind to lease anything."""
 
@@ -60,6 +65,7 @@ class Claiming:
         self._numbers = 0
         self._connections = 0
         self._waiting_over = False
+        self._orphans = Orphans()
 
     # ---- claims
 
@@ -82,15 +88,31 @@ class Claiming:
             if line.window_ends_ms <= now_ms:
                 line.window_ends_ms = now_ms + window_ms
                 self._wake_at(line, line.window_ends_ms)
-        elif log.log_id not in self._news:
-            self._serve(line, now_ms)
-        if waiter in line.waiters and waiter.until_ms <= now_ms:
-            self._give_up(line, waiter)
-        elif waiter in line.waiters:
+        else:
+            self.note(log)
+        if waiter.until_ms > now_ms:
             self._plan(waiter.until_ms, line, waiter)
-            self._wanted()
-        self._tidy(line)
+        else:
+            line.hasty.append(waiter)
+        self._wanted()
         return ticket
+
+    def claim_together(
+        self, topic: str, claimers: tuple[Claimer, ...], partition: int, may_wait: bool
+    ) -> Ticket | None:
+        """Jobs for several workers in one pass, now; the ticket's reply is a tuple of `ClaimedJobs`.
+
+        None when they have to get in line: somebody is there, others may join, or one that would wait may get nothing.
+        """
+        now_ms = self._now_ms()
+        found, log, queue = find_queue(self._machine, topic, partition, now_ms)
+        config = found.config
+        if log.log_id in self._lines or config.claim_jitter_ms:
+            return None
+        if may_wait and (queue.ready_count(log) < len(claimers) or queue.may_bury(config)):
+            return None
+        self._check(log.log_id)
+        return self._add(self._machine.step(Claim(topic, claimers, partition), now_ms))
 
     def cancel(self, topic: str, partition: int, ticket: Ticket) -> bool:
         """Whoever asked is gone. Nothing is leased to it any more, and what was a moment ago is given back when the
@@ -106,11 +128,16 @@ class Claiming:
         return False
 
     def _give_back(self, ticket: Ticket) -> None:
-        jobs = ticket.reply
-        if ticket.error is None and isinstance(jobs, ClaimedJobs) and jobs.seqs and self._exists(jobs):
+        if ticket.error is None and isinstance(ticket.reply, ClaimedJobs):
+            self.give_back(ticket.reply)
+
+    def give_back(self, jobs: ClaimedJobs) -> ClaimedJobs:
+        """Nobody is there any more for these jobs, which others can claim at once; what there is to answer instead."""
+        if jobs.seqs and self._exists(jobs):
             lease_ids = [lease_id_of(text) for text in jobs.jobs]
-            command = Nack(jobs.topic, jobs.node, jobs.seqs, lease_ids, jobs.partition)
+            command = Nack(jobs.topic, jobs.node, jobs.seqs, lease_ids, jobs.partition, undelivered=True)
             self._add(self._machine.step(command, self._now_ms()))
+        return msgspec.structs.replace(jobs, jobs=[], seqs=[])
 
     def _exists(self, jobs: ClaimedJobs) -> bool:
         found = self._machine.topics.get(jobs.topic)
@@ -127,6 +154,7 @@ class Claiming:
         deliver: Callable[[ClaimedJobs], None],
         ended: Callable[[TopicsError], None],
         partition: int = 0,
+        paced: Callable[[int], None] = lambda retry_after_ms: None,
     ) -> Stream:
         """Push jobs to a worker from now on, at most `max_held` at a time."""
         self._connections += 1
@@ -135,7 +163,7 @@ class Claiming:
         check_claimer(claimer)
         _, log, _ = find_queue(self._machine, topic, partition, self._now_ms())
         line = self._line(log)
-        stream = Stream(topic, partition, log.log_id, claimer, deliver, ended)
+        stream = Stream(topic, partition, log.log_id, claimer, deliver, ended, paced)
         stream.close = lambda: self._close(stream)
         stream.pause = lambda: self._pause(stream)
         stream.resume = lambda: self._resume(stream)
@@ -185,7 +213,7 @@ class Claiming:
                 continue
             room = stream.claimer.max - log.queue.leases.holders.held_count(connection)
             if room > 0:
-                claimer = replace(stream.claimer, max=room)
+                claimer = msgspec.structs.replace(stream.claimer, max=room)
                 waiter = Waiter(claimer, FOREVER_MS, _deliver_to(stream), stream.ended)
                 line.places[connection] = waiter
                 line.join(waiter)
@@ -209,10 +237,15 @@ class Claiming:
             line = self._lines.get(log_id)
             if line is not None:
                 self._serve(line, now_ms)
+                hasty, line.hasty = line.hasty, []
+                for waiter in hasty:
+                    if waiter in line.waiters:
+                        self._give_up(line, waiter)
                 self._tidy(line)
 
     def tick(self) -> None:
         now_ms = self._now_ms()
+        self._orphans.tick(now_ms)
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             _, _, log_id, waiter = heappop(self._deadlines)
             line = self._lines.get(log_id)
@@ -227,7 +260,18 @@ class Claiming:
             self._tidy(line)
 
     def next_deadline_ms(self) -> int | None:
-        return self._deadlines[0][0] if self._deadlines else None
+        orphans_ms = self._orphans.next_deadline_ms()
+        if not self._deadlines:
+            return orphans_ms
+        return self._deadlines[0][0] if orphans_ms is None else min(orphans_ms, self._deadlines[0][0])
+
+    def born(self, log_ids: Iterable[int]) -> None:
+        """Topics were made."""
+        for log_id in log_ids:
+            log = self._machine.logs.get(log_id)
+            topic = None if log is None else self._machine.topics.get(log.topic)
+            if topic is not None:
+                self._orphans.made(topic.name, topic.config.type)
 
     def dropped(self, log_ids: Iterable[int]) -> None:
         """Topics are gone, and nobody will get anything from them."""
@@ -235,9 +279,11 @@ class Claiming:
             line = self._lines.pop(log_id, None)
             if line is not None:
                 error = TopicNotFound(f'topic "{line.topic}" was deleted', topic=line.topic)
-                self._fail(line, list(line.waiters), error)
-                for stream in list(line.streams.values()):
-                    _end(stream, error)
+                streams = list(line.streams.values())
+                line.streams.clear()
+                self._fail(line, [waiter for waiter in line.waiters if not waiter.claimer.connection], error)
+                self._orphans.add(line.topic, streams, self._now_ms())
+                self._wanted()
 
     def end_waiting(self) -> None:
         """Answer everybody who waits with what there is; from now on nobody waits."""
@@ -294,10 +340,12 @@ class Claiming:
             outcome = self._machine.step(Claim(line.topic, claimers, line.partition), now_ms)
         except Throttled:
             self._wake_at(line, now_ms + RETRY_MS)
+            self._pace(line, now_ms)
             return False
         except TopicsError as error:
             self._fail(line, chosen, error)
             return False
+        line.behind_since_ms = FOREVER_MS
         ticket = self._add(outcome)
         assert isinstance(outcome.reply, tuple)
         for waiter, answer in zip(chosen, outcome.reply, strict=True):
@@ -305,6 +353,15 @@ class Claiming:
                 line.leave(waiter)
                 self._answer_when_done(ticket, waiter, answer, log)
         return bool(outcome.facts or outcome.moves or any(answer.jobs for answer in outcome.reply))
+
+    def _pace(self, line: Line, now_ms: int) -> None:
+        """Nothing can be leased now. Streams that would get something are told so once it has lasted for a while."""
+        if line.behind_since_ms == FOREVER_MS:
+            line.behind_since_ms = now_ms
+        elif now_ms >= line.behind_since_ms + PACED_AFTER_MS:
+            line.behind_since_ms = now_ms
+            for connection in list(line.places):
+                line.streams[connection].paced(RETRY_MS)
 
     def _answer_when_done(self, ticket: Ticket, waiter: Waiter, answer: ClaimedJobs, log: Log) -> None:
         connection = waiter.claimer.connection
@@ -338,7 +395,7 @@ class Claiming:
             line.leave(waiter)
             stream = line.streams.pop(waiter.claimer.connection, None)
             if stream is not None:
-                _end(stream, error)
+                stream.end(error)
             else:
                 waiter.failed(error)
 
@@ -363,12 +420,6 @@ class Claiming:
         ]
         heapify(self._deadlines)
         self._deadlines_max = 2 * len(self._deadlines) + DEADLINES_SLACK
-
-
-def _end(stream: Stream, error: TopicsError) -> None:
-    if stream.is_open:
-        stream.is_open = False
-        stream.ended(error)
 
 
 def _deliver_to(stream: Stream) -> Callable[[ClaimedJobs], None]:

@@ -155,10 +155,14 @@ class Engine:
 
     def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> Ticket:
         """Jobs for one worker, now or within `wait_ms`; the ticket's reply is `ClaimedJobs`."""
+        self.check_claims()
+        return self.claiming.claim(topic, claimer, partition, wait_ms)
+
+    def check_claims(self) -> None:
+        """Raises when nothing may be leased just now."""
         if self.closing:
             raise ShuttingDown("the engine is closing")
         self._check_dirty()
-        return self.claiming.claim(topic, claimer, partition, wait_ms)
 
     def _carry(self, outcome: Outcome) -> Ticket:
         """Answer when all that moves has come to where it goes."""
@@ -182,6 +186,7 @@ class Engine:
     def _add_born(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
         ticket = self.add(outcome, born)
         self.watch.born(born)
+        self.claiming.born(born)
         return ticket
 
     def _logs_of(self, topic_name: str) -> Sequence[int]:

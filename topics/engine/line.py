@@ -40,6 +40,8 @@ class Stream:
     """Gets jobs when their leases are as safe as they have to be."""
     ended: Callable[[TopicsError], None]
     """Told once when nothing will come any more, and why."""
+    paced: Callable[[int], None] = lambda retry_after_ms: None
+    """Told now and then while nothing comes because the server is behind, and when it tries again."""
     close: Callable[[], None] = lambda: None
     """The connection is gone: what it holds can be claimed by others at once."""
     pause: Callable[[], None] = lambda: None
@@ -48,6 +50,11 @@ class Stream:
     is_open: bool = True
     is_paused: bool = False
 
+    def end(self, error: TopicsError) -> None:
+        if self.is_open:
+            self.is_open = False
+            self.ended(error)
+
 
 @dataclass(slots=True, eq=False)
 class Line:
@@ -55,12 +62,16 @@ class Line:
     partition: int
     log_id: int
     waiters: dict[Waiter, None] = field(default_factory=dict)
+    hasty: list[Waiter] = field(default_factory=list)
+    """Those who came in this turn and do not wait for another."""
     streams: dict[int, Stream] = field(default_factory=dict)
     """By connection."""
     places: dict[int, Waiter] = field(default_factory=dict)
     """Where streams wait, by connection."""
     window_ends_ms: int = 0
     """Nobody is served before this: others may join until then."""
+    behind_since_ms: int = FOREVER_MS
+    """Since when nobody is served because the disk is behind, or since those in line were last told so."""
     wakes_ms: int = FOREVER_MS
     """When this line is looked at next because of time."""
 

@@ -1,9 +1,9 @@
-"""The lane: plain writes of all connections, stored together once a turn of the loop.
+"""The lane: plain writes of all connections, stored together once a turn of the loop; claims and acks likewise.
 
 Most requests of a busy server are small writes that differ in little. What they cost on their own is not the work but
 its repetition: route, key, decoding, command, ticket, frame, answer. So a connection whose request begins like a plain
 write it has sent before (`track.py`) puts it on its track, and at the end of the turn each track is one command, one
-ticket, one frame, and one template for the answers.
+ticket, one frame, and one template for the answers. What becomes of claims and acks is in `joblane.py`.
 
 Nothing else may change for whoever asks. A head is on a track only when route, key and content type are settled by its
 bytes alone. What was gathered goes on together only when the topic is there and nothing holds writes back. One that is
@@ -29,11 +29,13 @@ from topics.model import Written
 from topics.server.answers import bug, failure
 from topics.server.auth import check_name, check_scope
 from topics.server.context import Context
+from topics.server.joblane import JobLane, JobTrack, dispatch_alone
 from topics.server.message import Dispatch, Reply, Request, Response
 from topics.server.principal import EVERYBODY, Principal
 from topics.server.quota import Release
 from topics.server.requesthead import RequestHead
 from topics.server.route import Route
+from topics.server.routes.queues import ack, claim
 from topics.server.routes.records import write
 from topics.server.table import Table
 from topics.server.track import PLAIN_END, PLAIN_START, Track, Writer, around_length
@@ -56,6 +58,7 @@ class Lane:
         self._table = table
         self._dispatch = dispatch
         self._gzips_answers = gzip_bytes_min < ANSWER_BYTES_MAX
+        self._jobs = JobLane(context, dispatch, gzip_bytes_min)
         self._together_max = min(TOGETHER_MAX, context.record_limits.batch_records)
         self._traffic = context.traffic.of("POST", "/v0/topics/{topic}")
         self._tracks: WeakValueDictionary[tuple[bytes, bytes], Track] = WeakValueDictionary()
@@ -78,13 +81,17 @@ class Lane:
         if track is None:
             try:
                 route, params = self._table.find(head.method, head.path)
-                if route.handler is not write:
+                if route.handler not in (write, claim, ack):
                     return None
                 topic = params["topic"]
                 principal = self._principal(route, head, topic)
             except TopicsError:
                 return None
-            track = self._tracks[parts] = Track(parts, head, topic, principal, self._gather)
+            if route.handler is write:
+                track = Track(parts, head, topic, principal, self._gather)
+            else:
+                track = JobTrack(parts, head, topic, principal, self._gather, route.handler is claim)
+            self._tracks[parts] = track
         return track
 
     def _is_simple(self, head: RequestHead) -> bool:
@@ -146,6 +153,9 @@ class Lane:
         host.begin_turn()
         try:
             for track in due:
+                if isinstance(track, JobTrack):
+                    self._jobs.run(host, track, self._received_ns)
+                    continue
                 writers, texts = track.leave()
                 if host.engine.machine.topics.get(track.topic) is None:
                     self._separate(track, writers, texts)
@@ -170,16 +180,21 @@ class Lane:
         datas: list[Json] = list(texts)
         try:
             release = context.quota.enter(track.principal, len(writers))
+        except TopicsError:
+            self._separate(track, writers, texts)
+            return
+        try:
             records = Records.check(datas, limits=context.record_limits)
             submitted_ns = context.clock.ticks_ns()
             ticket = engine.submit(Append(track.topic, records))
         except TopicsError:
-            # Perhaps it is one of them only. Nothing has changed, so each may try by itself.
+            # Perhaps it is one of them only. Nothing has changed, so each may try by itself, with the slots of all.
+            release()
             self._separate(track, writers, texts)
             return
         except Exception as error:
             for writer, text in zip(writers, texts, strict=True):
-                request, reply = ordinary(track, writer, text, self._received_ns)
+                request, reply = _ordinary(track, writer, text, self._received_ns)
                 reply(bug(context, request, error))
             return
         timing = Timing(self._received_ns, submitted_ns)
@@ -197,7 +212,7 @@ class Lane:
 
     def _separate(self, track: Track, writers: Sequence[Writer], texts: Sequence[bytes]) -> None:
         for writer, text in zip(writers, texts, strict=True):
-            self._dispatch(*ordinary(track, writer, text, self._received_ns))
+            dispatch_alone(self._dispatch, writer, *_ordinary(track, writer, text, self._received_ns))
 
 
 class _Stored:
@@ -260,9 +275,10 @@ class _Stored:
             reply(failure(self._context, request, error))
 
     def _ordinary(self, number: int) -> tuple[Request, Reply]:
-        return ordinary(self._track, self._writers[number], self._texts[number], self._timing.received_ns)
+        return _ordinary(self._track, self._writers[number], self._texts[number], self._timing.received_ns)
 
 
-def ordinary(track: Track, writer: Writer, text: bytes, received_ns: int) -> tuple[Request, Reply]:
-    """A gathered write as a request like any other."""
-    return writer.leave_track(track.head, PLAIN_START + text + PLAIN_END, received_ns)
+def _ordinary(track: Track, writer: Writer, text: bytes, received_ns: int) -> tuple[Request, Reply]:
+    """A gathered request as one like any other."""
+    body = text if isinstance(track, JobTrack) else PLAIN_START + text + PLAIN_END
+    return writer.leave_track(track.head, body, received_ns)

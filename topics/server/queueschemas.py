@@ -154,7 +154,12 @@ COMPONENTS: dict[str, Schema] = {
                 "minimum": 0,
                 "default": 0,
                 "description": "How long nobody gets them; clamped to 1 day.",
-            }
+            },
+            "delivered": {
+                "type": ["boolean", "null"],
+                "default": True,
+                "description": "False: they never reached a worker, and `deliveries` is what it was before.",
+            },
         },
     ),
     "Nacked": answer_shape({"topic": NAME, "nacked": COUNT, "skipped": _SKIPPED, **_COUNTS}, _SEVERAL),

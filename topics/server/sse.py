@@ -38,6 +38,8 @@ SLOW: Final = 408
 SUPERSEDED: Final = 409
 STOPPING: Final = 503
 """What the last frame of a stream says, in the codes of HTTP."""
+PACED: Final = 429
+"""What one says that is not the last: the server is behind."""
 
 _NAMES = {
     Kind.RECORD: b"record",
@@ -258,7 +260,7 @@ class EventStream:
     def paced(self, topics: list[str], retry_after_ms: int) -> None:
         assert self._stream is not None
         message = "the server is behind with its work and delivers other topics first"
-        self._stream.send(error_frame(429, message, retry_after_ms=retry_after_ms, topics=topics))
+        self._stream.send(error_frame(PACED, message, retry_after_ms=retry_after_ms, topics=topics))
 
     def refused(self, topic: str, error: Throttled) -> None:
         assert self._stream is not None

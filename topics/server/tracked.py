@@ -1,8 +1,8 @@
-"""An HTTP connection whose plain writes go on a track.
+"""An HTTP connection whose plain writes, claims and acks go on tracks.
 
-A plain write (`track.py`) does not become an exchange. While nothing else is pending, `_plain` stands in `_pending` for
-it until it is answered, so that whatever the client sends meanwhile is answered behind it. When it has to be answered
-like any other request after all, an exchange takes its place.
+Such a request (`track.py`) does not become an exchange. While nothing else is pending, `_plain` stands in `_pending`
+for it until it is answered, so that whatever the client sends meanwhile is answered behind it. When it has to be
+answered like any other request after all, an exchange takes its place.
 """
 
 from __future__ import annotations
@@ -10,16 +10,22 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from topics.limits import KIB
 from topics.server.connections import NEVER_NS
 from topics.server.exchange import Exchange
 from topics.server.message import Reply, Request
 from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part
 from topics.server.streamed import StreamedProtocol
-from topics.server.track import PLAIN_END, Track, TrackOf
+from topics.server.track import Track, TrackOf
 
 # Looking a member up in its enum takes several times as long as comparing it.
 NOTHING: Final = Part.NOTHING
+
+TRACKS_MAX: Final = 4
+"""Tracks that a connection remembers: one that claims, acks and writes uses three."""
+WRITTEN_BYTES_MAX: Final = 64 * KIB
+"""Longer answers take the ordinary way, which looks after clients that read slowly."""
 
 
 class TrackedProtocol(StreamedProtocol):
@@ -28,7 +34,8 @@ class TrackedProtocol(StreamedProtocol):
     def __init__(self, track_of: TrackOf, *others: Any) -> None:
         super().__init__(*others)
         self._track_of = track_of
-        self._track: Track | None = None
+        self._tracks: tuple[Track, ...] = ()
+        """The one that was learned last comes first."""
         self._plain_number = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -40,44 +47,63 @@ class TrackedProtocol(StreamedProtocol):
         super().connection_lost(exc)
         # They would keep the connection alive, and its key.
         del self._plain
-        self._track = None
+        self._tracks = ()
 
     def learned(self, head_bytes: bytes, head: RequestHead) -> None:
-        self._track = self._track_of(head_bytes, head) or self._track
+        track = self._track_of(head_bytes, head)
+        if track is not None and track not in self._tracks:
+            self._tracks = (track, *self._tracks[: TRACKS_MAX - 1])
 
     def data_received(self, data: bytes) -> None:
-        track = self._track
-        if (
-            track is not None
-            and data.startswith(track.starts[len(data)])
-            and data.endswith(PLAIN_END)
-            and not (self._pending or self._deaf or self._blocked)
-            and self._parser.part is NOTHING
-        ):
-            self._pending.append(self._plain)
-            self._plain_number = self._request_count = self._request_count + 1
-            self.deadline_ns = NEVER_NS
-            track.take(self, data)
-        else:
-            super().data_received(data)
+        for track in self._tracks:
+            if (
+                data.startswith(track.starts[len(data)])
+                and data.endswith(track.end)
+                and not (self._pending or self._deaf or self._blocked)
+                and self._parser.part is NOTHING
+            ):
+                self._pending.append(self._plain)
+                self._plain_number = self._request_count = self._request_count + 1
+                self.deadline_ns = NEVER_NS
+                track.take(self, data)
+                return
+        super().data_received(data)
 
     def answer_plain(self, template: bytes, seq: bytes) -> bool:
-        pending = self._pending
-        if not pending:
+        if not self._pending:
             return True  # The connection is lost.
-        if (
-            len(pending) > 1
+        if self._has_more_to_do():
+            return False
+        self._write_plain(template % (self._id_bytes, self._plain_number, seq, seq, seq, seq))
+        return True
+
+    def answer_body(self, ok_json: bytes, body: bytes) -> bool:
+        if not self._pending:
+            return True
+        if len(body) > WRITTEN_BYTES_MAX or self._has_more_to_do():
+            return False
+        self._write_plain(ok_json % (b"%b-%d" % (self._id_bytes, self._plain_number), len(body), body))
+        return True
+
+    @property
+    def is_lost(self) -> bool:
+        return not self._pending or self._client_ended
+
+    def _has_more_to_do(self) -> bool:
+        """Whether the answer takes more than writing it."""
+        return bool(
+            len(self._pending) > 1
             or self._out
             or self._blocked
             or self._deaf
             or self._connections.draining
             or self._parser.part is not NOTHING
-        ):
-            return False
-        pending.clear()
+        )
+
+    def _write_plain(self, answer: bytes) -> None:
+        self._pending.clear()
         self.deadline_ns = self._connections.idle_deadline_ns
-        self._transport.write(template % (self._id_bytes, self._plain_number, seq, seq, seq, seq))
-        return True
+        self._transport.write(answer)
 
     def leave_track(self, head: RequestHead, body: bytes, received_ns: int) -> tuple[Request, Reply]:
         headers = {**head.headers, "content-length": str(len(body))}

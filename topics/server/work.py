@@ -2,7 +2,8 @@
 
     retry: 2000                                         once, at the beginning, and a heartbeat
     id: 7  event: job  data: {"topic":…,"$seq":7,…}     a job, leased to this worker on this connection
-    event: error  data: {"code":503,"error":…}          the last frame, unless the client goes first
+    event: error  data: {"code":429,"error":…}          the server is behind: more comes when it has caught up
+    event: error  data: {"code":503,"error":…}          any other is the last frame, unless the client goes first
     : hb 1748467205000                                  when nothing else was sent for a while
 
 It stands between the connection (`streaming.py`), whose outlet it is, and the engine (`engine/claiming.py`), which
@@ -20,7 +21,7 @@ from topics.engine.claiming import Claiming
 from topics.engine.line import Stream as Delivery
 from topics.errors import TopicsError
 from topics.model import ClaimedJobs
-from topics.server.sse import RETRY_MS, SLOW, STOPPING, error_frame, frame
+from topics.server.sse import PACED, RETRY_MS, SLOW, STOPPING, error_frame, frame
 from topics.server.streaming import Stream
 
 NS_PER_MS: Final = 1_000_000
@@ -62,7 +63,14 @@ class JobStream:
         order = self._order
         try:
             self._delivery = self._claiming.open(
-                order.topic, order.node, order.max, order.lease_ms, self._deliver, self._ended, order.partition
+                order.topic,
+                order.node,
+                order.max,
+                order.lease_ms,
+                self._deliver,
+                self._ended,
+                order.partition,
+                self._paced,
             )
         except TopicsError as error:
             # It was there when it was asked for, and is not any more.
@@ -108,6 +116,10 @@ class JobStream:
 
     def _ended(self, error: TopicsError) -> None:
         self._give_up(error.http_status, error.message)
+
+    def _paced(self, retry_after_ms: int) -> None:
+        message = "the disk is behind with its work, and nothing is leased until it has caught up"
+        self._send(error_frame(PACED, message, retry_after_ms=retry_after_ms))
 
     # ---- frames
 

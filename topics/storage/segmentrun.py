@@ -14,7 +14,7 @@ need and then kept up to date by `mark`; whole blocks are skipped by them, and o
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,7 @@ from topics.core import block as blocks
 from topics.core import run as runs
 from topics.core.block import Block
 from topics.core.match import Match
-from topics.core.run import DEAD, LIVE, U64, Marks
+from topics.core.run import DEAD, LIVE, U64, Marks, mark_few
 from topics.errors import Damaged
 from topics.storage import frame
 from topics.storage.frame import Kind
@@ -250,7 +250,9 @@ class SegmentRun:
         ends = [*starts[1:], len(seqs)]
         return [(int(numbers[start]), start, places[start:end]) for start, end in zip(starts, ends, strict=True)]
 
-    def mark(self, seqs: U64) -> tuple[int, int]:
+    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
+        if isinstance(seqs, list):
+            return self._mark_few(seqs)
         seqs = self._stored(seqs)
         self._live()
         # Whatever may turn out to be damaged is read before the first mark is set.
@@ -264,6 +266,44 @@ class SegmentRun:
         self.live_bytes -= size
         return count, size
 
+    def _mark_few(self, seqs: list[int]) -> tuple[int, int]:
+        self._live()
+        last_seqs = self._last_seqs or self._load_last_seqs()
+        parts: list[tuple[int, list[int], Block]] = []
+        at = 0
+        while at < len(seqs):
+            number = bisect_left(last_seqs, seqs[at])
+            end = bisect_right(seqs, last_seqs[number], at)
+            block = self._block(number)
+            first_seq = block.first_seq
+            # There may be seqs between blocks that were never stored.
+            parts.append((number, [seq - first_seq for seq in seqs[at:end] if seq >= first_seq], block))
+            at = end
+        count = size = 0
+        for number, places, block in parts:
+            overlay = self._overlay(number, block)
+            fresh, marked_size = mark_few(block, overlay, places)
+            if fresh:
+                self._note_marked(number, np.array(fresh, np.int64), marked_size, overlay)
+                count += len(fresh)
+                size += marked_size
+        self.live_count -= count
+        self.live_bytes -= size
+        return count, size
+
+    def _overlay(self, number: int, block: Block) -> bytearray:
+        overlay = self._overlays.get(number)
+        return bytearray(self._marks(number) or block.count) if overlay is None else overlay
+
+    def _note_marked(self, number: int, fresh: I64, size: int, overlay: bytearray) -> None:
+        self._overlays[number] = overlay
+        self._states[number] = _HAS_DEAD
+        self._fresh.setdefault(number, []).append(fresh)
+        self._segment.note_marked(self._section_no, self)
+        live_counts, live_sizes = self._live()
+        live_counts[number] -= len(fresh)
+        live_sizes[number] -= size
+
     def _stored(self, seqs: U64) -> U64:
         """Those of the seqs that this run holds, ascending, each once."""
         seqs = np.unique(seqs)
@@ -272,23 +312,15 @@ class SegmentRun:
         return seqs[entries["first_seq"][np.searchsorted(entries["last_seq"], seqs)] <= seqs]
 
     def _mark_block(self, number: int, places: I64, block: Block) -> tuple[int, int]:
-        overlay = self._overlays.get(number)
-        if overlay is None:
-            overlay = bytearray(self._marks(number) or block.count)
+        overlay = self._overlay(number, block)
         view = np.frombuffer(overlay, np.uint8)
         fresh = places[view[places] != DEAD]
         if not len(fresh):
             return 0, 0
         view[fresh] = DEAD
-        self._overlays[number] = overlay
-        self._states[number] = _HAS_DEAD
-        self._fresh.setdefault(number, []).append(fresh)
-        self._segment.note_marked(self._section_no, self)
-        count, size = len(fresh), int(block.sizes[fresh].sum(dtype=np.uint64))
-        live_counts, live_sizes = self._live()
-        live_counts[number] -= count
-        live_sizes[number] -= size
-        return count, size
+        size = int(block.sizes[fresh].sum(dtype=np.uint64))
+        self._note_marked(number, fresh, size, overlay)
+        return len(fresh), size
 
     def _marks(self, number: int) -> Marks | None:
         state = self._states[number]

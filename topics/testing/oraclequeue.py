@@ -129,9 +129,10 @@ class OracleQueue:
         for job in jobs:
             job.end = End.ACKED
 
-    def nack(self, jobs: Sequence[Job], now_ms: int, delay_ms: int = 0) -> None:
+    def nack(self, jobs: Sequence[Job], now_ms: int, delay_ms: int = 0, undelivered: bool = False) -> None:
         for job in jobs:
             job.node = ""
+            job.deliveries -= undelivered
             job.rests_until_ms = now_ms + delay_ms
 
     def extend(self, jobs: Sequence[Job], now_ms: int, lease_ms: int) -> None:

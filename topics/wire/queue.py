@@ -45,6 +45,8 @@ class SettleRequest(msgspec.Struct, frozen=True):
     partition: int
     delay_ms: int = 0
     """Of a nack."""
+    undelivered: bool = False
+    """Of a nack."""
     lease_ms: int = 0
     """Of an extend."""
     products: tuple[Product, ...] = ()
@@ -86,6 +88,7 @@ class _Nack(msgspec.Struct):
     lease_ids: list[str] | None = None
     partition: int | None = None
     delay_ms: int | None = None
+    delivered: bool | None = None
 
 
 class _Extend(msgspec.Struct):
@@ -157,6 +160,7 @@ def decode_nack(body: bytes) -> SettleRequest:
         parsed.lease_ids,
         whole("partition", parsed.partition, PARTITIONS_MAX - 1),
         delay_ms=whole("delay_ms", parsed.delay_ms, U64_MAX),
+        undelivered=parsed.delivered is False,
     )
 
 

@@ -176,6 +176,7 @@ def test_who_goes_away_while_its_lease_is_being_stored_gives_it_back() -> None:
         request = Request("POST", "/v0/topics/q/claim", "", {}, body, 0, params={"topic": "q"})
         answers: list[Response] = []
         claim(probe.context, request, answers.append)
+        rig.engine.claiming.serve()
         assert rig.counts() == (0, 1, 0, 0), "leased, and not on disk yet"
         assert request.on_gone is not None and answers == []
         request.on_gone()

@@ -1,41 +1,32 @@
 """A queue's jobs by request: lease them, complete them, give them back, keep them longer.
 
 Jobs are handed out as the engine made them, text cut from the log with the lease in it; nothing is done a job here. A
-claim that waits has no task: its ticket is done when there is a job or the time is over. Somebody who waits and goes
-away must not be leased anything any more, so such a request asks to be told (`Request.on_gone`).
+claim that waits has no task: its ticket is done when there is a job or the time is over. Somebody who asks and goes
+away must not be leased anything any more, so a claim asks to be told (`Request.on_gone`).
+
+What busy workers send all day, claims and acks without results, mostly does not come here: see `joblane.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from topics.core.commands import Ack, Append, Claimer, Complete, Extend, Nack
 from topics.core.names import check_topic
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.errors import InvalidRequest
-from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, Durability, ExtendedJobs, NackedJobs
-from topics.server.answers import NS_PER_MS, elapsed_ms, success, when_done
+from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, ExtendedJobs, NackedJobs
+from topics.server.answers import success, when_done
 from topics.server.auth import check_config, check_name
 from topics.server.context import Context
+from topics.server.jobanswer import acked_texts, claimed_texts, completed_text, is_parted
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.records import append_of
-from topics.server.routes.stages import part_of
 from topics.server.schemas import TOPIC, answer, body
 from topics.wire.queue import Product, decode_ack, decode_claim, decode_extend, decode_nack
-
-_CLAIMED: Final = (
-    b'{"topic":"%b",%b"claimed":[%b],"count":%d,"ready":%d,'
-    b'"performance":{"server_total_ms":%.3f,"throttle_wait_ms":0.0}}'
-)
-_ACKED: Final = (
-    b'{"topic":"%b",%b"acked":%d,"skipped":[%b],"ready":%d,"in_flight":%d,%b'
-    b'"performance":{"server_total_ms":%.3f,"fsync_ms":%.3f}}'
-)
 
 
 def claim(context: Context, request: Request, reply: Reply) -> None:
@@ -51,7 +42,8 @@ def claim(context: Context, request: Request, reply: Reply) -> None:
     def make(ticket: Ticket) -> Response:
         jobs = ticket.result()
         assert isinstance(jobs, ClaimedJobs)
-        return _claimed(context, host, request, nothing if is_gone else jobs)
+        (text,) = claimed_texts(context, host, [nothing if is_gone else jobs], request.received_ns)
+        return Response(200, text)
 
     def gone() -> None:
         nonlocal is_gone
@@ -59,22 +51,9 @@ def claim(context: Context, request: Request, reply: Reply) -> None:
         if host.engine.claiming.cancel(topic, wanted.partition, ticket):
             ticket.resolve(nothing)
 
-    if wanted.wait_ms and not ticket.done:
+    if not ticket.done:
         request.on_gone = gone
     when_done(context, request, reply, ticket, make)
-
-
-def _claimed(context: Context, host: Host, request: Request, jobs: ClaimedJobs) -> Response:
-    partition = b'"partition":%d,' % jobs.partition if _is_parted(host, jobs.topic) else b""
-    text = _CLAIMED % (
-        jobs.topic.encode(),
-        partition,
-        b",".join(jobs.jobs),
-        jobs.count,
-        jobs.ready,
-        elapsed_ms(context, request.received_ns),
-    )
-    return Response(200, text)
 
 
 def ack(context: Context, request: Request, reply: Reply) -> None:
@@ -90,23 +69,10 @@ def ack(context: Context, request: Request, reply: Reply) -> None:
 
     def make(ticket: Ticket) -> Response:
         acked = ticket.result()
-        assert isinstance(acked, AckedJobs | CompletedJobs)
-        skipped = written = b""
         if isinstance(acked, CompletedJobs):
-            written = b'"written":%b,' % msgspec.json.encode([part_of(each) for each in acked.written])
-        else:
-            skipped = b",".join(b"%d" % seq for seq in acked.skipped)
-        text = _ACKED % (
-            acked.topic.encode(),
-            b'"partition":%d,' % acked.partition if _is_parted(host, acked.topic) else b"",
-            acked.acked,
-            skipped,
-            acked.ready,
-            acked.in_flight,
-            written,
-            elapsed_ms(context, request.received_ns),
-            _fsync_ms(context, host, topic, ticket),
-        )
+            return Response(200, completed_text(context, host, acked, ticket, request.received_ns))
+        assert isinstance(acked, AckedJobs)
+        (text,) = acked_texts(context, host, [acked], ticket, request.received_ns)
         return Response(200, text)
 
     when_done(context, request, reply, host.decide(command), make)
@@ -133,7 +99,15 @@ def nack(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
     topic = check_topic(request.params["topic"])
     wanted = decode_nack(request.body)
-    command = Nack(topic, wanted.node, wanted.seqs, wanted.lease_ids, wanted.partition, wanted.delay_ms)
+    command = Nack(
+        topic,
+        wanted.node,
+        wanted.seqs,
+        wanted.lease_ids,
+        wanted.partition,
+        wanted.delay_ms,
+        wanted.undelivered,
+    )
 
     def make(ticket: Ticket) -> Response:
         nacked = ticket.result()
@@ -176,23 +150,9 @@ def _settled(
     fields: dict[str, Any],
 ) -> Response:
     place: dict[str, Any] = {"topic": settled.topic}
-    if _is_parted(host, settled.topic):
+    if is_parted(host, settled.topic):
         place["partition"] = settled.partition
     return success(context, request, place | fields)
-
-
-def _is_parted(host: Host, topic: str) -> bool:
-    # It may have been deleted since.
-    found = host.engine.machine.topics.get(topic)
-    return found is not None and found.config.partitions > 1
-
-
-def _fsync_ms(context: Context, host: Host, topic: str, ticket: Ticket) -> float:
-    """How long a durable ack waited for the disk."""
-    found = host.engine.machine.topics.get(topic)
-    if found is None or found.config.durability is not Durability.FSYNC or not ticket.written_ns:
-        return 0.0
-    return (context.clock.ticks_ns() - ticket.written_ns) / NS_PER_MS
 
 
 ROUTES = (
@@ -237,7 +197,8 @@ ROUTES = (
         nack,
         Operation(
             "Give jobs back",
-            "Others can claim them at once, or after `delay_ms`.",
+            "Others can claim them at once, or after `delay_ms`. With `delivered: false` this delivery does not count: "
+            "for jobs that were claimed and that nobody has looked at.",
             "queues",
             parameters=(TOPIC,),
             request_body=body("NackRequest"),
