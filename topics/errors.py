@@ -19,6 +19,7 @@ TopicsError
 ├── Conflict
 │   ├── TopicExistsIncompatible 409  topic_exists_incompatible
 │   ├── NameTaken               409  name_taken
+│   ├── ScriptInterrupted       409  script_interrupted
 │   ├── TopicNotEmpty           409  topic_not_empty
 │   ├── TopicRecreated          409  topic_recreated
 │   ├── RouterCycle             409  router_cycle
@@ -168,6 +169,15 @@ class NameTaken(Conflict):
     """Another topic has this name or alias already; `detail.topic` is that topic."""
 
     code = "name_taken"
+
+
+class ScriptInterrupted(Conflict):
+    """A statement could not be done now, and those before it are done: nobody may send all of them again.
+
+    `detail.statement` is the first that was not done, `detail.cause` the code of what kept it from that.
+    """
+
+    code = "script_interrupted"
 
 
 class TopicNotEmpty(Conflict):

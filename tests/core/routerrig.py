@@ -91,7 +91,7 @@ class RouterRig(Rig):
                 derivation.take_ghost(log_id, fact.appended, body)
             elif not fact.appended:
                 derivation.take_fact(log, body)
-            elif derivation.waits(log_id):
+            elif log_id in derivation.aside:
                 derivation.take_appended(log, body)
             else:
                 machine.replay_log(log, True, body)

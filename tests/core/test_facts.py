@@ -143,6 +143,8 @@ def test_every_fact_has_a_name_of_its_own() -> None:
         "floors",
         "skipped",
         "head",
+        "archived",
+        "archive_dropped",
         "topic_created",
         "topic_configured",
         "topic_dropped",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.rig import T0_MS
-from topics.core.facts import ArchiveDropped, Archived
+from topics.core.facts import Archived, ArchiveDropped
 from topics.core.log import Log
 from topics.core.protect import Archive, all_held, allowed, needed_from, protects
 from topics.core.records import Records

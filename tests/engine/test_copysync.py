@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.engine.rig import Rig
+from tests.engine.routerrig import put, ready
 from topics.engine.copysync import CopySync
 
 
@@ -43,3 +45,72 @@ def test_a_copy_of_a_copy_waits_for_all_shards_that_lead_to_the_payload() -> Non
     assert sync.own_synced(1, 8) == 4 == sync.source_synced(1, 8, 0)
     assert sync.shards_of(1, 9) == {2}
     assert sync.source_synced(1, 8, 2) == 8
+
+
+# ---- in an engine
+
+
+def test_fsync_copies_are_shown_when_their_source_is_safe_as_well() -> None:
+    rig = Rig()
+    rig.configure("a")
+    rig.configure("b", durability="fsync")
+    put(rig, "a", "b")
+    for number in range(3):
+        rig.write("a", number)
+        rig.work()
+    assert rig.data("b") == [0, 1, 2] and rig.log("a").synced_seq == 3
+    before = rig.text("b")
+    rig.crash("lost")
+    assert rig.text("b") == before
+
+
+def test_a_copy_of_a_copy_is_shown_when_all_is_safe_that_leads_to_its_payload() -> None:
+    rig = Rig()
+    for name in ("a", "b", "between"):
+        rig.configure(name)
+    rig.configure("c", durability="fsync")
+    put(rig, "a", "b")
+    put(rig, "b", "c")
+    shards = [rig.engine.wal.shard_of(rig.log(name).log_id) for name in "abc"]
+    assert shards == [1, 0, 0]
+    for number in range(3):
+        rig.write("a", number)
+        rig.work()
+    before = rig.text("c")
+    assert rig.data("c") == [0, 1, 2]
+    rig.crash("lost")
+    assert rig.text("c") == before
+
+
+def test_strong_readers_of_a_copy_wait_for_its_source() -> None:
+    rig = ready("ab")
+    source, dest = rig.log("a"), rig.log("b")
+    for number in range(2):
+        rig.write("a", number)
+        rig.work()
+    rig.configure("b", merge=True, durability="fsync")
+    rig.write("b", 2)
+    assert dest.visible_seq == 3 and source.synced_seq == 1 == dest.synced_seq, "its own shard is synced, and no other"
+    rig.clock.advance(1000)
+    rig.work()
+    assert source.synced_seq == 2 and dest.synced_seq == 3
+
+
+def test_lost_copies_stay_lost_when_their_source_gives_out_the_same_seqs_again() -> None:
+    rig = Rig()
+    rig.configure("a", durability="memory")
+    put(rig, "a", "b")
+    rig.write("a", "first")
+    rig.work()
+    assert rig.log("b").head_seq == 1
+    rig.configure("other")
+    rig.crash("lost")
+    assert rig.data("a") == [] == rig.data("b")
+    gap_from, gap_to = next((gap.gap_from, gap.gap_to) for gap in rig.gaps("b"))
+    assert gap_from == 1 <= gap_to
+    rig.write("a", "second")
+    rig.work()
+    before = rig.text("b")
+    assert rig.data("b") == ["second"] and rig.seqs("a") == [1]
+    rig.kill()
+    assert rig.text("b") == before

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.engine.archives import restored
-from tests.engine.rig import Rig, with_limits
-from topics.core.commands import Ack, Claimer, DropRouter, PutRouter
+from tests.engine.rig import SMALL, Rig, records, with_limits
+from tests.engine.routerrig import put, ready
+from topics.clock import SystemClock
+from topics.core.commands import Ack, Append, Claimer, Configure, DropRouter, PutRouter
 from topics.core.outcome import Outcome
 from topics.core.payload import CopiedRun
+from topics.engine import forwarding
 from topics.engine.backup import Backup
+from topics.engine.engine import Engine
 from topics.engine.findings import FsckReport
 from topics.engine.forwarding import IDLE_NS, RETRY_MS_MAX, RETRY_MS_MIN, SHARE, SLICE_NS
 from topics.engine.fsck import fsck
+from topics.engine.host import Host
+from topics.engine.recovery import recover
 from topics.engine.ticket import Ticket
 from topics.model import ClaimedJobs, Reason
-from topics.routermodel import Guarantee, RouterConfig, RouterState
+from topics.routermodel import Guarantee, RouterConfig
+from topics.storage.committer import Post
+from topics.storage.fs import RealFs
 from topics.testing import CRASH_MODES, SimClock
-
-
-def put(rig: Rig, source: str, dest: str, name: str = "", **fields: Any) -> RouterState:
-    reply = rig.driver.do(PutRouter(name or f"{source}->{dest}", RouterConfig(source=source, dest=dest, **fields)))
-    assert isinstance(reply, RouterState)
-    return reply
-
-
-def ready(*pairs: str, **fields: Any) -> Rig:
-    """Routers between topics of one letter. With two of them, source and destination are in different shards."""
-    rig = Rig()
-    for source, dest in pairs:
-        put(rig, source, dest, **fields)
-    return rig
 
 
 def test_what_is_written_arrives() -> None:
@@ -79,34 +76,6 @@ def test_what_is_synced_survives_a_power_loss(mode: Any) -> None:
     assert rig.log("b").synced_seq == 2
     rig.crash(mode)
     assert rig.text("b") == before
-
-
-def test_fsync_copies_are_shown_when_their_source_is_safe_as_well() -> None:
-    rig = Rig()
-    rig.configure("a")
-    rig.configure("b", durability="fsync")
-    put(rig, "a", "b")
-    for number in range(3):
-        rig.write("a", number)
-        rig.work()
-    assert rig.data("b") == [0, 1, 2] and rig.log("a").synced_seq == 3
-    before = rig.text("b")
-    rig.crash("lost")
-    assert rig.text("b") == before
-
-
-def test_strong_readers_of_a_copy_wait_for_its_source() -> None:
-    rig = ready("ab")
-    source, dest = rig.log("a"), rig.log("b")
-    for number in range(2):
-        rig.write("a", number)
-        rig.work()
-    rig.configure("b", merge=True, durability="fsync")
-    rig.write("b", 2)
-    assert dest.visible_seq == 3 and source.synced_seq == 1 == dest.synced_seq, "its own shard is synced, and no other"
-    rig.clock.advance(1000)
-    rig.work()
-    assert source.synced_seq == 2 and dest.synced_seq == 3
 
 
 def test_a_source_that_evicts_first_leaves_a_gap() -> None:
@@ -211,7 +180,7 @@ def test_copies_make_a_checkpoint_due_and_wait_for_one_that_is_behind() -> None:
     assert rig.engine.forwarding.copied_bytes == 400
     rig.engine.forwarding.copied_bytes = 4000
     assert rig.engine.checkpoint_due()
-    rig.engine.forwarding.copied_bytes = 8001
+    rig.engine.forwarding.copied_bytes = 8004
     rig.write("a", 1)
     rig.work()
     assert "ahead of the checkpoint" in str(rig.engine.routing.state("a->b").stalled)
@@ -254,6 +223,17 @@ def test_a_change_of_filter_does_not_reach_back_after_a_crash() -> None:
     rig.write("a", 2)
     rig.work()
     assert rig.data("b") == [2]
+
+
+def test_where_a_filter_stands_that_nothing_matches_is_in_the_next_snapshot() -> None:
+    rig = ready("ab", filter=("tag", "Eq", "x"))
+    rig.checkpoint()
+    rig.write("a", 1, 2)
+    rig.work()
+    assert rig.log("b").log_id in rig.engine.checkpointer.dirty
+    rig.checkpoint()
+    inflow = rig.log("b").inflow
+    assert inflow is not None and [route.cursor for route in inflow.routes.values()] == [2]
 
 
 def test_a_router_that_is_made_again_passes_over_what_is_stamped() -> None:
@@ -420,6 +400,23 @@ def test_a_pump_takes_a_share_of_the_loop_when_others_want_it() -> None:
     assert whole // 2 < steps_in_a_slice(SHARE * 100_000, idle_ns=SLICE_NS) <= whole
 
 
+def test_a_router_that_goes_in_mid_round_takes_nobody_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "SLICE_NS", 0)
+    rig = Rig()
+    for name in ("b", "c"):
+        rig.configure(name, cap_records=1, discard="reject")
+        rig.write(name, 0)
+    for name in ("b", "c", "d"):
+        put(rig, "a", name)
+    rig.write("a", 1)
+    for _ in range(2):
+        rig.engine.forwarding.pump()
+    assert rig.engine.forwarding.stalled_count == 2
+    rig.driver.do(DropRouter("a->b"))
+    rig.work()
+    assert rig.data("d") == [1]
+
+
 def test_routers_take_turns() -> None:
     rig = Rig()
     # One that may be full takes a batch at a time.
@@ -440,3 +437,50 @@ def test_routers_take_turns() -> None:
     rig.write("c", 1)
     rig.work()
     assert order == ["b", "d", "b", "b"]
+
+
+def on_a_loop(directory: Path, work: Callable[[Host], Awaitable[None]]) -> None:
+    """An engine on the real disk, opened and closed around some work."""
+
+    def opened(post: Post) -> Engine:
+        return recover(RealFs(), str(directory), SystemClock(), lambda: 7, SMALL, post)
+
+    async def main() -> None:
+        host = await Host.open(opened)
+        try:
+            await asyncio.wait_for(work(host), 60)
+        finally:
+            await host.close()
+
+    asyncio.run(main())
+
+
+async def arrived(host: Host, topic: str, above_seq: int = 0) -> None:
+    log = host.engine.machine.log(host.engine.machine.topic(topic))
+    assert await host.wait_visible(log, above_seq, 60)
+
+
+def test_on_a_loop_routers_go_on_by_themselves_after_a_start(tmp_path: Path) -> None:
+    async def before(host: Host) -> None:
+        await host.submit(PutRouter("a->b", RouterConfig(source="a", dest="b")))
+        host.engine.forwarding.stop()
+        await host.submit(Append("a", records(1)))
+
+    async def after(host: Host) -> None:
+        await arrived(host, "b")
+        assert [record.data for record in host.engine.read("b").records] == [1]
+
+    on_a_loop(tmp_path, before)
+    on_a_loop(tmp_path, after)
+
+
+def test_on_a_loop_a_stalled_router_tries_again_in_time(tmp_path: Path) -> None:
+    async def work(host: Host) -> None:
+        await host.submit(Configure("b", {"cap_records": 1, "discard": "reject", "ttl_ms": 30}))
+        await host.submit(PutRouter("a->b", RouterConfig(source="a", dest="b")))
+        await host.submit(Append("a", records(1, 2)))
+        await arrived(host, "b")
+        await arrived(host, "b", above_seq=1)
+        assert host.engine.routing.state("a->b").last_error is not None
+
+    on_a_loop(tmp_path, work)

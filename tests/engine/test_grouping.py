@@ -12,7 +12,7 @@ from topics.core.groupcommands import AckGroup, Consume, DropGroup, NackGroup, P
 from topics.core.records import Records
 from topics.engine.groupline import Stream
 from topics.engine.ticket import Ticket
-from topics.errors import GroupNotFound, ShuttingDown, TopicNotFound, TopicsError
+from topics.errors import GroupNotFound, InvalidRequest, ShuttingDown, TopicNotFound, TopicsError
 from topics.groupmodel import LATEST, GroupBatch
 
 
@@ -179,6 +179,26 @@ def test_several_partitions_answer_together_within_one_limit() -> None:
     waiting = one.engine.groups.consume_any(commands, 1000)
     one.work()
     assert waiting.done, "one record was left"
+
+
+@pytest.mark.parametrize("full", [0, 1])
+def test_the_first_contact_with_one_of_several_partitions_is_one_with_all(full: int) -> None:
+    one = rig(partitions=2)
+    one.write_some(3, full)
+    other = 1 - full
+    commands = [Consume("t", "g", at, limit=1, start=LATEST if at == other else None) for at in range(2)]
+    one.driver.wait(one.engine.groups.consume_any(commands))
+    one.write_some(2, other)
+    batches = [one.driver.wait(one.engine.groups.consume_any(commands)) for _ in range(4)]
+    got = sorted((batch.partition, *seqs(batch)) for found in batches if isinstance(found, tuple) for batch in found)
+    assert got == sorted([(full, 2), (full, 3), (other, 1), (other, 2)]), "what came there since then is not skipped"
+
+
+def test_what_is_wrong_with_one_of_several_changes_nothing() -> None:
+    one = rig(partitions=2)
+    with pytest.raises(InvalidRequest):
+        one.engine.groups.consume_any([Consume("t", "g", 0), Consume("t", "g", 1, limit=0)])
+    assert one.engine.groups.list("t") == []
 
 
 # ---- streams

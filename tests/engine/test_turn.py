@@ -52,7 +52,7 @@ def test_disk_is_answered_at_the_write_below_the_durable_ceiling() -> None:
     before: list[tuple[bool, int]] = []
     at_each_sync(rig, lambda call: before.append((first.done, rig.log("odd").visible_seq)))
     rig.work()
-    assert before == [(False, 1)], "the first one has no ceiling yet: seen when written, answered when synced"
+    assert before == [(False, 0)], "the first one has no ceiling yet: answered and seen when it is synced"
     before.clear()
     second = rig.submit("odd", 2)
     rig.engine.flush()
@@ -262,6 +262,22 @@ def test_a_power_loss_skips_what_was_acked_and_says_so_once() -> None:
     rig.stop()
     assert [told.gap_from for told in rig.gaps("odd")] == [2, after + 1][: len(rig.gaps("odd"))]
     assert rig.seqs("odd") == [1, after], "an answered first write was synced, as it was above the ceiling"
+
+
+def test_no_seq_that_a_reader_saw_is_assigned_again() -> None:
+    """Above the durable ceiling nothing is shown before its sync: a power loss could hand out its seq once more."""
+    rig = Rig()
+    rig.configure("odd")
+    rig.write("odd", "synced")
+    rig.submit("odd", *range(2 * CEILING_RESERVE_MIN))
+    rig.engine.flush()
+    seen: list[int] = []
+    at_each_sync(rig, lambda call: seen.append(rig.log("odd").visible_seq))
+    rig.driver.wal.work()
+    assert seen == [1], "written, and not shown before the sync"
+    assert rig.log("odd").visible_seq == 1 + 2 * CEILING_RESERVE_MIN
+    rig.crash("lost")
+    assert rig.write("odd", "after").first_seq > 1 + 2 * CEILING_RESERVE_MIN
 
 
 def test_a_power_loss_after_a_power_loss_skips_nothing_more() -> None:

@@ -51,7 +51,7 @@ class _Found:
 
 def consume(machine: Machine, command: Consume, now_ms: int) -> Outcome:
     """The reply is a `GroupBatch`."""
-    _check(command)
+    check_consume(command)
     topic, log = find_log(machine, command.topic, command.partition, now_ms)
     lease_ms = visibility_ms(machine, topic, command.visibility_ms)
     facts: list[AnyGroupFact] = []
@@ -79,7 +79,8 @@ def consume(machine: Machine, command: Consume, now_ms: int) -> Outcome:
     return Outcome(batch, stored, must_sync, log, durability=topic.config.durability, moves=moves)
 
 
-def _check(command: Consume) -> None:
+def check_consume(command: Consume) -> None:
+    """What can be told to be wrong before anything is looked up."""
     check_group(command.group)
     check_consumer(command.consumer)
     if command.limit < 1:

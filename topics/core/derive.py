@@ -60,7 +60,8 @@ class Derivation:
     def __init__(self, machine: Machine, apply: Apply) -> None:
         self._machine = machine
         self._apply = apply
-        self._aside: dict[int, _Aside] = {}
+        self.aside: dict[int, _Aside] = {}
+        """Logs that wait, with what comes after."""
         self._ghosts: dict[int, Log] = {}
         self._ghosts_seen = 0
         self._next_log_id = 0
@@ -82,18 +83,15 @@ class Derivation:
                 log.kept = []
         self._next_log_id = max(self._next_log_id, self._machine.next_log_id)
 
-    def waits(self, log_id: int) -> bool:
-        return log_id in self._aside
-
     def take_appended(self, log: Log, body: memoryview) -> None:
-        """An append to a log that `waits`."""
-        self._aside[log.log_id].facts.append(bytes(body))
+        """An append to a log that waits."""
+        self.aside[log.log_id].facts.append(bytes(body))
 
     def take_fact(self, log: Log, body: memoryview) -> None:
         fact = parse_log_fact(body)
-        aside = self._aside.get(log.log_id)
+        aside = self.aside.get(log.log_id)
         if isinstance(fact, Forwarded) and aside is None:
-            aside = self._aside[log.log_id] = _Aside(log)
+            aside = self.aside[log.log_id] = _Aside(log)
         if isinstance(fact, CopiesLost):
             if aside is not None:
                 aside.lost.update(range(fact.first_seq, fact.last_seq + 1))
@@ -111,7 +109,7 @@ class Derivation:
             return
         if not appended:
             self.take_fact(log, body)
-        elif self.waits(log_id):
+        elif log_id in self.aside:
             self.take_appended(log, body)
         else:
             self._apply(log, body)
@@ -127,7 +125,7 @@ class Derivation:
 
     def finish(self) -> None:
         self._find_ghosts()
-        waiting = deque(self._aside.values())
+        waiting = deque(self.aside.values())
         stuck = 0
         while waiting:
             aside = waiting.popleft()
@@ -138,7 +136,7 @@ class Derivation:
                 waiting.append(aside)
         for log in (*self._machine.logs.values(), *self._ghosts.values()):
             log.kept = None
-        self._aside.clear()
+        self.aside.clear()
         self._kept.clear()
 
     def _go_on(self, aside: _Aside, anyway: bool) -> bool:
@@ -155,12 +153,12 @@ class Derivation:
                 self._apply(aside.log, fact)
             aside.facts.popleft()
             moved = True
-        self._aside.pop(aside.log.log_id, None)
+        self.aside.pop(aside.log.log_id, None)
         return True
 
     def _is_ready(self, fact: Forwarded) -> bool:
         """Whether the source has come as far as it will, or past what the fact needs."""
-        if not fact.count or fact.records or fact.source_log_id not in self._aside:
+        if not fact.count or fact.records or fact.source_log_id not in self.aside:
             return True
         source = self._find(fact.source_log_id)
         return source is None or source.next_seq > fact.cursor

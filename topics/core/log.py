@@ -244,13 +244,16 @@ class Log:
             self._release(self.runs[:keep])
             del self.runs[:keep]
         if self.tail is not None and self.tail.last_seq < self.low:
-            self._release([self.tail])
+            self._keep([self.tail])
             self.tail = None
         self.holes = [hole for hole in self.holes if hole.gap_to >= self.evict_floor]
 
     def _release(self, runs: list[Run]) -> None:
         # Memory goes at once; only what is in a file has an owner that wants to know.
-        self.released += [run for run in runs if not isinstance(run, MemoryRun | Tail)]
+        self.released += [run for run in runs if not isinstance(run, MemoryRun)]
+        self._keep(runs)
+
+    def _keep(self, runs: list[Run]) -> None:
         if self.kept is not None:
             self.kept += runs
 
@@ -369,7 +372,7 @@ class Log:
             if self.tail.live_count:
                 self.runs.append(self.tail.freeze())
             else:
-                self._release([self.tail])
+                self._keep([self.tail])
             self.tail = None
 
     def apply(self, fact: LogFact) -> None:

@@ -33,6 +33,10 @@ class CopySync:
     def __init__(self) -> None:
         self._logs: dict[int, _Unsure] = {}
 
+    def __len__(self) -> int:
+        """How many logs have copies that are not durable yet."""
+        return len(self._logs)
+
     def shards_of(self, log_id: int, upto_seq: int) -> set[int]:
         """The shards, beside its own, that have to be synced before a log is durable up to a seq."""
         unsure = self._logs.get(log_id)

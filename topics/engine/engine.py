@@ -45,8 +45,6 @@ from topics.storage.commitlog import CommitLog, Covered
 from topics.storage.store import Store
 
 DIRTY_FACTOR = 4
-COPIES_FACTOR = 4
-"""So many bytes of copies, which share their memory, count as one towards the next checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +95,8 @@ class Engine:
         self.claiming = Claiming(machine, self.add, self._check_fact, self.now_ms, lambda: turn.wanted())
         self.leasing = Leasing(machine, self.now_ms)
         self.groups = Grouping(machine, self.add, self._check_consume, self.now_ms, lambda: turn.wanted())
-        self.forwarding = Forwarding(
-            machine,
-            self.add,
-            self._check_fact,
-            checkpointer.dirty.add,
-            self.now_ms,
-            clock,
-            2 * COPIES_FACTOR * limits.dirty_bytes_max,
-        )
+        mark_dirty, bytes_max = checkpointer.dirty.add, limits.dirty_bytes_max
+        self.forwarding = Forwarding(machine, self.add, self._check_fact, mark_dirty, self.now_ms, clock, bytes_max)
         self.routing = Routing(machine, self.forwarding, self.now_ms)
         self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
         self._dirty_bytes = 0
@@ -393,7 +384,7 @@ class Engine:
 
     def checkpoint_due(self) -> bool:
         # After a failure the next one waits its time: a disk that is full stays so for a while.
-        dirty_bytes = self._dirty_bytes + self.forwarding.copied_bytes // COPIES_FACTOR
+        dirty_bytes = self._dirty_bytes + self.forwarding.dirty_bytes
         much = dirty_bytes >= self.limits.dirty_bytes_max and self.checkpoint_error is None
         due = much or self.now_ms() >= self._next_checkpoint_ms
         return due and bool(self.checkpointer.dirty) and self.checkpoint_possible()

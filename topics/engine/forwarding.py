@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 
 from topics.clock import Clock
 from topics.core import forward, routing
-from topics.core.commands import Command, Configure, Delete, Drop, DropRouter, PutRouter
+from topics.core.commands import Ack, Command, Configure, Delete, Drop, DropRouter, PutRouter
 from topics.core.evidence import Evidence
 from topics.core.forward import Lane
 from topics.core.log import Log
@@ -44,6 +44,10 @@ SHARE: Final = 10
 """A pump takes one part in so many of the time that others took."""
 RETRY_MS_MIN: Final = 10
 RETRY_MS_MAX: Final = 1000
+COPIES_FACTOR: Final = 4
+"""So many bytes of copies, which share their memory, count as one towards the next checkpoint."""
+BEHIND_FACTOR: Final = 2
+"""At so many times what makes a checkpoint due, copies wait for it."""
 CUTS_MAX: Final = 64
 """Stretches that are kept for other routers at the same place."""
 
@@ -83,7 +87,7 @@ class Forwarding:
         mark_dirty: Callable[[int], None],
         now_ms: Callable[[], int],
         clock: Clock,
-        bytes_max: int,
+        dirty_bytes_max: int,
     ) -> None:
         self.wanted: Callable[[], None] = lambda: None
         """Called when there is something to pump and there was not."""
@@ -98,11 +102,12 @@ class Forwarding:
         self._mark_dirty = mark_dirty
         self._now_ms = now_ms
         self._clock = clock
-        self._bytes_max = bytes_max
+        self._dirty_bytes_max = dirty_bytes_max
         self._sources: dict[int, _Source] = {}
         self._by_router: dict[str, list[Way]] = {}
         self._line: deque[_Source] = deque()
         self._stalled: set[Way] = set()
+        self._next_retry_ms = 0
         self._asked = False
         self._held = False
         self._stopped = False
@@ -129,7 +134,7 @@ class Forwarding:
                 assert isinstance(reply, Dropped)
                 for name in reply.routers:
                     self._end(name)
-            case Configure() | Delete():
+            case Configure() | Delete() | Ack() if self._stalled:
                 self._wake(command.topic)
 
     def _end(self, name: str) -> None:
@@ -145,6 +150,11 @@ class Forwarding:
     def ways(self, name: str) -> list[Way]:
         """How each partition of a router fares."""
         return self._by_router.get(name, [])
+
+    @property
+    def dirty_bytes(self) -> int:
+        """What copies count towards the next checkpoint."""
+        return self.copied_bytes // COPIES_FACTOR
 
     @property
     def stalled_count(self) -> int:
@@ -213,16 +223,19 @@ class Forwarding:
 
     def _wake(self, topic: str) -> None:
         """There may be room in a topic: what waits for it tries again."""
-        for way in [way for way in self._stalled if way.lane.dest.topic == topic]:
+        found = self._machine.topics.get(topic)
+        for way in [way for way in self._stalled if found is not None and way.lane.dest.topic == found.name]:
             self._retry(way)
 
     def tick(self) -> None:
         now_ms = self._now_ms()
         for way in [way for way in self._stalled if way.retry_ms <= now_ms]:
             self._retry(way)
+        self._next_retry_ms = min((way.retry_ms for way in self._stalled), default=0)
 
     def next_deadline_ms(self) -> int | None:
-        return None if self._stopped else min((way.retry_ms for way in self._stalled), default=None)
+        """Asked in every turn, so it is kept; it may be earlier than anybody still waits for."""
+        return None if self._stopped or not self._stalled else self._next_retry_ms
 
     def _retry(self, way: Way) -> None:
         self._stalled.discard(way)
@@ -232,7 +245,7 @@ class Forwarding:
     # ---- the work
 
     def pump(self) -> bool:
-        """Go on for a slice of time; whether anything was done."""
+        """Go on for a slice of time; whether anything was done, or is left to do."""
         self._asked = False
         if self._held or self._stopped or not self._line:
             return False
@@ -246,7 +259,7 @@ class Forwarding:
             self._cuts.clear()
         self._ended_ns, self._ended_cpu_ns = self._clock.ticks_ns(), self._clock.cpu_ns()
         self.ask()
-        return moved
+        return moved or bool(self._line)
 
     def _slice_ends_ns(self) -> int:
         begun_ns = self._clock.ticks_ns()
@@ -286,7 +299,7 @@ class Forwarding:
         now_ms = self._now_ms()
         if lane.cursor >= lane.source.visible_seq:
             return False
-        if self.copied_bytes > self._bytes_max:
+        if self.dirty_bytes > BEHIND_FACTOR * self._dirty_bytes_max:
             self._stall(way, "copies are ahead of the checkpoint that writes them", now_ms)
             return False
         try:
@@ -326,4 +339,5 @@ class Forwarding:
         way.last_error_ms = now_ms
         way.retry_ms = now_ms + way.pause_ms
         way.pause_ms = min(2 * way.pause_ms, RETRY_MS_MAX)
+        self._next_retry_ms = min(self._next_retry_ms, way.retry_ms) if self._stalled else way.retry_ms
         self._stalled.add(way)

@@ -15,17 +15,19 @@ from dataclasses import replace
 
 import msgspec
 
+from topics.core.consume import check_consume
 from topics.core.group import parse_claim_id
-from topics.core.groupcommands import AnyGroupCommand, Consume, DropGroup, GroupCommand, NackGroup
+from topics.core.groupcommands import AnyGroupCommand, Consume, DropGroup, GroupCommand, NackGroup, ResetGroup
 from topics.core.groups import find_group, find_log, observe
 from topics.core.groupview import state_of
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.engine.groupline import FOREVER_MS, Batches, Key, Lines, Stream, Waiter
 from topics.engine.moving import Add
+from topics.engine.placing import Placing, together
 from topics.engine.ticket import Ticket
 from topics.errors import GroupNotFound, Throttled, TopicNotFound, TopicsError
-from topics.groupmodel import GroupBatch, GroupState
+from topics.groupmodel import EARLIEST, GroupBatch, GroupState
 from topics.limits import CLAIM_WAIT_MS_MAX, CLAIMERS_MAX
 
 RETRY_MS = 50
@@ -50,8 +52,7 @@ class Grouping:
         self._lines = Lines()
         self._news: dict[Key, None] = {}
         """What to serve at the next flush."""
-        self._placing: dict[Key, Ticket] = {}
-        """First contacts that are not durable yet: nobody else is answered before."""
+        self._placing = Placing()
         self._turns = 0
         self._grouped: set[int] = set()
         """All logs with groups, and some that had one lately."""
@@ -132,13 +133,30 @@ class Grouping:
         answer: Ticket,
         answered: Callable[[Batches], None],
     ) -> None:
+        for command in commands:
+            check_consume(command)
         keys = tuple(self._key(command) for command in commands)
+        self._place(commands, keys)
         waiter = Waiter(tuple(commands), keys, 0, answered, answer.fail, answer, batches_max=batches_max)
         if self._try(waiter, self._now_ms()):
             return
         if wait_ms := self._wait_ms(wait_ms):
             waiter.until_ms = self._now_ms() + wait_ms
             self._wait(waiter)
+        else:
+            together(self._placing.of(keys), None).on_done(lambda done: self._give_up_or_fail(waiter, done))
+
+    def _place(self, commands: Sequence[Consume], keys: Sequence[Key]) -> None:
+        """The first contact with several partitions is one with all of them, whichever has something to hand out."""
+        for command, key in zip(commands, keys, strict=True):
+            if not self._is_known(key):
+                start = command.start or EARLIEST
+                place = ResetGroup(command.topic, command.group, start, command.partition)
+                self._placing.follow(key, self._add(self._machine.step(place, self._now_ms())))
+
+    def _give_up_or_fail(self, waiter: Waiter, done: Ticket) -> None:
+        if done.error is not None:
+            waiter.failed(done.error)
         else:
             self._give_up(waiter)
 
@@ -157,27 +175,16 @@ class Grouping:
         batch = outcome.reply
         assert isinstance(batch, GroupBatch)
         if not (batch.last_seq or outcome.facts or outcome.moves or is_new):
-            return batch, self._after_placing(key, Ticket(batch, done=True))
+            return batch, self._placing.before(key, Ticket(batch, done=True))
         ticket = self._add(outcome)
-        if is_new and not ticket.done:
-            self._placing[key] = ticket
-            ticket.on_done(lambda done: self._placed(key))
+        if is_new:
+            self._placing.follow(key, ticket)
             return batch, ticket
-        return batch, self._after_placing(key, ticket)
+        return batch, self._placing.before(key, ticket)
 
     def _is_known(self, key: Key) -> bool:
         log = self._machine.logs.get(key[0])
         return log is not None and log.has_groups and log.groups.get(key[1]) is not None
-
-    def _placed(self, key: Key) -> None:
-        self._placing.pop(key, None)
-
-    def _after_placing(self, key: Key, ticket: Ticket) -> Ticket:
-        """The same ticket, not done before it is durable where the group began."""
-        placing = self._placing.get(key)
-        if placing is None or placing is ticket:
-            return ticket
-        return _all_done((placing, ticket), ticket.reply)
 
     def _wait(self, waiter: Waiter) -> None:
         if max(map(self._lines.count, waiter.keys)) >= CLAIMERS_MAX:
@@ -397,7 +404,8 @@ class Grouping:
             waiter.stream.is_served = True
         found.sort(key=lambda each: each[0].partition)
         batches = tuple(batch for batch, _ in found)
-        _all_done([ticket for _, ticket in found], batches).on_done(lambda done: _answer(waiter, done))
+        tickets = [*self._placing.of(waiter.keys), *(ticket for _, ticket in found)]
+        together(tickets, batches).on_done(lambda done: _answer(waiter, done))
         return True
 
     def _join(self, waiter: Waiter) -> None:
@@ -445,27 +453,6 @@ def _answer(waiter: Waiter, done: Ticket) -> None:
     else:
         assert isinstance(done.reply, tuple)
         waiter.answered(done.reply)
-
-
-def _all_done(tickets: Sequence[Ticket], reply: object) -> Ticket:
-    """A ticket that is done when all of these are; it fails with the first that does."""
-    if all(ticket.done and ticket.error is None for ticket in tickets):
-        return Ticket(reply, done=True)
-    together = Ticket()
-    waiting = len(tickets)
-
-    def done(part: Ticket) -> None:
-        nonlocal waiting
-        waiting -= 1
-        if part.error is not None:
-            together.fail(part.error)
-        elif not waiting:
-            together.written_ns = part.written_ns
-            together.resolve(reply)
-
-    for ticket in tickets:
-        ticket.on_done(done)
-    return together
 
 
 def _deliver_to(stream: Stream, delivered: Callable[[Stream, GroupBatch], None]) -> Callable[[Batches], None]:

@@ -175,7 +175,7 @@ class _Recovery:
             elif (log := logs.get(log_id)) is not None:
                 if kind != appended:
                     derivation.take_fact(log, body)
-                elif derivation.waits(log_id):
+                elif log_id in derivation.aside:
                     derivation.take_appended(log, body)
                 else:
                     machine.replay_log(log, True, body)

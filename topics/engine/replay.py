@@ -117,7 +117,7 @@ class Replay:
     def _take_in(self, log: Log, kind: int, body: memoryview) -> None:
         if kind != frame.Kind.APPENDED:
             self._derivation.take_fact(log, body)
-        elif self._derivation.waits(log.log_id):
+        elif log.log_id in self._derivation.aside:
             self._derivation.take_appended(log, body)
         else:
             self._apply(log, body)

@@ -7,8 +7,8 @@ All commands of one turn of the loop become one group a shard. The group's progr
     failed    every waiting ticket fails, and the shard takes no more
 
 An answer goes out when each shard that got one of its facts has got far enough. What a log itself has reached is told
-by its own shard alone. A disk-class write is answered at `written` only while its seq is below the log's durable
-ceiling, so that no acked seq can ever be assigned again.
+by its own shard alone. A disk-class write is answered and shown at `written` only while its seq is below the log's
+durable ceiling, so that no seq that was acked or read can ever be assigned again.
 
 A log is *unborn* until the meta log's fact of its creation is durable. Whatever is written to it meanwhile waits for
 that fact, too: without it, a recovery would find records of a log that never was.
@@ -119,7 +119,7 @@ class Turn:
     def add(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
         """Queue an outcome's facts; the ticket for its reply. `born` names the logs that it created."""
         log, facts = outcome.log, outcome.facts
-        ticket = Ticket(outcome.reply, needs_sync=outcome.must_sync or _class_needs_sync(outcome))
+        ticket = Ticket(outcome.reply, needs_sync=outcome.must_sync or _seen_when_synced(outcome))
         if log is not None and outcome.seq:
             ticket.log = log
             ticket.shard = self.commit_log.shard_of(log.log_id)
@@ -130,7 +130,7 @@ class Turn:
             if len(facts) == 1 and facts[0].log_id == log.log_id and not born and log.log_id not in self._unborn:
                 # Nearly every write: one fact, in the log it is about, and no other shard to wait for.
                 self._queue(facts[0], ticket.shard)
-                ticket.visible_at_sync = outcome.durability is _FSYNC
+                ticket.visible_at_sync = _seen_when_synced(outcome)
                 self._wait_for((ticket.shard,), ticket)
                 return ticket
         shards = {self.commit_log.shard_of(fact.log_id) for fact in facts}
@@ -142,7 +142,7 @@ class Turn:
         if log is not None and shards and log.log_id in self._unborn:
             shards |= {self.commit_log.shard_of(log.log_id), self.commit_log.shard_of(META_LOG_ID)}
             ticket.needs_sync = True
-        ticket.visible_at_sync = outcome.durability is _FSYNC or len(shards) > 1
+        ticket.visible_at_sync = _seen_when_synced(outcome) or len(shards) > 1
         self._wait_for(shards, ticket)
         return ticket
 
@@ -162,7 +162,7 @@ class Turn:
                 self._follow(log, ticket, outcome.first_seq, needed)
             if outcome.durability is _FSYNC:
                 shards |= needed
-        ticket.visible_at_sync = outcome.durability is _FSYNC or len(shards) > 1
+        ticket.visible_at_sync = _seen_when_synced(outcome) or len(shards) > 1
         self._wait_for(shards, ticket)
         return ticket
 
@@ -284,14 +284,16 @@ class Turn:
     def synced(self, shard: int, group: int) -> None:
         state = self._shards[shard]
         state.synced_group = group
+        has_copies = bool(self._copies)
         while state.to_sync and state.to_sync[0][0] <= group:
             for ticket in state.to_sync.popleft()[1]:
                 log = ticket.log
                 if log is not None and ticket.shard == shard:
+                    seq = ticket.seq
                     if ticket.follows_source:
-                        seq = self._copies.source_synced(log.log_id, ticket.seq, shard)
-                    else:
-                        seq = self._copies.own_synced(log.log_id, ticket.seq)
+                        seq = self._copies.source_synced(log.log_id, seq, shard)
+                    elif has_copies:
+                        seq = self._copies.own_synced(log.log_id, seq)
                     if seq > log.synced_seq:
                         log.synced_seq = seq
                         if log.log_id in self.sync_followed:
@@ -346,8 +348,11 @@ def _taken(waiting: deque[tuple[int, list[Ticket]]], group: int) -> list[Ticket]
     return tickets
 
 
-def _class_needs_sync(outcome: Outcome) -> bool:
-    """Whether a write's class makes its answer wait for the sync."""
+def _seen_when_synced(outcome: Outcome) -> bool:
+    """Whether a write's class makes its answer and its readers wait for the sync.
+
+    A seq above the durable ceiling could be assigned again after a power loss, so nobody is shown it before.
+    """
     log = outcome.log
     if log is None or not outcome.seq:
         return False
