@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.client.rig import on_loop, soon
-from tests.server.api import serving
-from tests.server.groups import Consumers
+from tests.server.groups import Consumers, serving
 
 KEYS = "all-secret,rw-secret:rw,reader-secret:read,writer-secret:write,tenant-secret:rw:tenant42:"
 
