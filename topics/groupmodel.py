@@ -45,8 +45,8 @@ def at_ts(ts: int) -> Start:
 class GroupBatch(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What one consume gives: records that are this consumer's until `deadline`. Nothing when `last_seq` is 0.
 
-    `body` is the wire-ready text of the records, joined by commas. Ack with `last_seq`. A batch that is only a tombstone
-    is acked in the same way: the loss is told again until somebody does.
+    `body` is the wire-ready text of the records, joined by commas. Ack with `last_seq`. A batch that is only a
+    tombstone is acked in the same way: the loss is told again until somebody does.
     """
 
     topic: str

@@ -119,7 +119,7 @@ def consume(
     They are yours until you ack them, or the time is over; then they come again. For example:
 
         topics group consume orders billing --limit 10
-        topics group consume orders billing --from latest --follow
+        topics group consume orders audit --from 10m --ack
     """
     screen = Screen(json)
     wait_ms = milliseconds("wait", wait)
