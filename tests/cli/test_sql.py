@@ -29,6 +29,15 @@ def test_rows_may_be_csv_or_a_table(topics: Command, topic: str) -> None:
     assert '1 │ {"a":"x,y"} │ null' in said.out and said.err == "2 rows\n"
 
 
+def test_what_is_too_wide_for_a_table_is_a_line_a_value(topics: Command, topic: str) -> None:
+    topics.good("write", topic, "1")
+    columns = ", ".join(f"seq AS a_rather_long_name_{number}" for number in range(20))
+    said = topics("sql", "--no-json", "-c", f'SELECT {columns} FROM "{topic}"')
+    lines = said.out.splitlines()
+    assert lines[0].split() == ["row", "1", "│"] and lines[1].split() == ["a_rather_long_name_0", "│", "1"]
+    assert len(lines) == 21
+
+
 def test_statements_come_from_a_file(topics: Command, topic: str, tmp_path: Path) -> None:
     file = tmp_path / "statements.sql"
     file.write_text(f'-- how many\nSELECT count(*) AS n\nFROM "{topic}";\n')

@@ -211,6 +211,33 @@ async def test_nothing_is_done_before_all_is_understood(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_what_was_done_is_not_done_again_because_the_rest_has_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with topics.open(tmp_path) as client:
+        transport = client._transport
+        assert isinstance(transport, Embedded) and transport._host is not None
+        engine = transport._host.engine
+        submit, count = engine.submit, 0
+
+        def full_at_the_second(command: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == 2:
+                raise errors.Throttled("the disk is behind", retry_after_ms=1)
+            return submit(command)
+
+        monkeypatch.setattr(engine, "submit", full_at_the_second)
+        with pytest.raises(errors.ScriptInterrupted) as interrupted:
+            await client.sql("INSERT INTO TOPIC a VALUES (1); INSERT INTO TOPIC a VALUES (2)")
+        assert interrupted.value.detail == {"statement": 2, "cause": "throttled"}
+        count = 1
+        with pytest.raises(errors.Throttled):
+            await client.sql("INSERT INTO TOPIC a VALUES (2); SHOW TOPICS")
+        assert (await client.topic("a").state()).head_seq == 1
+
+
+@on_loop
 async def test_explain_does_nothing(tmp_path: Path) -> None:
     async with topics.open(tmp_path) as client:
         assert await rows(client, "EXPLAIN CREATE TOPIC a ALIAS b") == [

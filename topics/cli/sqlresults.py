@@ -20,6 +20,10 @@ from topics.sqlmodel import SqlResult, SqlTombstone
 
 Format = Literal["table", "json", "csv"]
 
+READABLE_CHARS = 16
+"""What a wide value needs at least to be worth a column."""
+WIDTH_ROWS = 100
+
 _NUMBERS = ("BIGINT", "UBIGINT", "INTEGER", "DOUBLE", "HUGEINT", "FLOAT", "DECIMAL", "SMALLINT", "TINYINT")
 
 
@@ -48,7 +52,8 @@ def _show(screen: Screen, result: SqlResult, format: Format, took_ms: float | No
     elif format == "csv":
         screen.lines(_csv_lines(result))
     else:
-        screen.out.print(_table(result))
+        fits = _narrowest(result) <= screen.out.width
+        screen.out.print(_table(result) if fits else _records(result))
         took = "" if took_ms is None else f", {took_ms:,.1f} ms"
         screen.note(f"{counted(result.row_count, 'row')}{took}")
 
@@ -97,8 +102,33 @@ def _table(result: SqlResult) -> Table:
         is_number = column.type.startswith(_NUMBERS)
         table.add_column(printable(column.name), justify="right" if is_number else "left", overflow="fold")
     for row in result.rows:
-        table.add_row(*(Text("null", "dim") if value is None else Text(printable(_plain(value))) for value in row))
+        table.add_row(*map(_shown, row))
     return table
+
+
+def _narrowest(result: SqlResult) -> int:
+    """Characters in a line of a table whose columns can still be read."""
+    widths = []
+    for at, column in enumerate(result.columns):
+        widest = max((len(_plain(row[at])) for row in result.rows[:WIDTH_ROWS]), default=0)
+        widths.append(max(len(column.name), min(widest, READABLE_CHARS)) + len(" │ "))
+    return sum(widths)
+
+
+def _records(result: SqlResult) -> Table:
+    """A line a value, row after row, for what is too wide for a table."""
+    table = Table(show_edge=False, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for number, row in enumerate(result.rows, 1):
+        table.add_row(Text(f"row {number}", "dim"), "")
+        for column, value in zip(result.columns, row, strict=True):
+            table.add_row(printable(column.name), _shown(value))
+    return table
+
+
+def _shown(value: Any) -> Text:
+    return Text("null", "dim") if value is None else Text(printable(_plain(value)))
 
 
 def _plain(value: Any) -> str:

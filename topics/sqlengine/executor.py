@@ -15,7 +15,7 @@ import msgspec
 
 from topics.core.records import RecordLimits
 from topics.engine.host import Host
-from topics.errors import TopicsError
+from topics.errors import ScriptInterrupted, Throttled, TopicsError, Unavailable
 from topics.settings import Settings
 from topics.sql.grammar import Origin, parse_script
 from topics.sql.needs import needs
@@ -66,10 +66,16 @@ class Executor:
         for statement, origin in script:
             with _naming(origin):
                 _allow(statement, access)
-        results = []
+        results: list[Result] = []
         for statement, origin in script:
-            with _naming(origin):
-                results.append(await self._run(statement, origin, access, metrics))
+            try:
+                with _naming(origin):
+                    results.append(await self._run(statement, origin, access, metrics))
+            except (Throttled, Unavailable) as error:
+                if not results:
+                    raise
+                # Whoever is told to try again later would do what is done a second time.
+                raise _interrupted(error, origin) from error
         return results
 
     async def close(self) -> None:
@@ -155,6 +161,14 @@ def _naming(origin: Origin) -> Iterator[None]:
     except TopicsError as error:
         error.detail.setdefault("statement", origin.number)
         raise
+
+
+def _interrupted(error: TopicsError, origin: Origin) -> ScriptInterrupted:
+    return ScriptInterrupted(
+        f"statement {origin.number} was not done, those before it are: {error.message}; go on from there",
+        statement=origin.number,
+        cause=error.code,
+    )
 
 
 def _allow(statement: Statement, access: Access) -> None:

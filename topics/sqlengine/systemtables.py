@@ -72,7 +72,7 @@ _COLUMNS: dict[str, str] = {
     "last_write_at:T",
     "topic_routes": "topic_id table_id op payload_mode filter_expr partition_key_expr",
     "topic_offsets": "topic_id group_id partition_id:B last_acked_offset:B updated_at:T",
-    "groups": "topic_id group_id partition_id:B committed_offset:B head_offset:B lag:B claimed:B claims:B consumers:B "
+    "groups": "topic_id group_id partition_id:B committed_offset:B head_offset:B lag:B claimed:B consumers:B "
     "oldest_unacked_at:T paused:F",
     "queues": "topic_id partition_id:B ready:B in_flight:B delayed:B dead_lettered:B dead_letter",
     "heaps": "topic_id partition_id:B records:B bytes:B",
@@ -194,7 +194,6 @@ class SystemTables:
                 group.head_seq,
                 group.lag,
                 group.in_flight,
-                sum(member.claims for member in group.members),
                 group.member_count,
                 group.oldest_unacked_ts,
                 group.paused,
