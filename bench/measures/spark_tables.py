@@ -109,6 +109,7 @@ class _Tables:
         taken = []
         with sync.connect(self._url) as client:
             source, result = client.topic("asked"), client.topic("answered")
+            result.create()
             source.write("warm up")
             stream = self._spark.readStream.format("topics").option("topic", "asked").load().select("data")
             query = (

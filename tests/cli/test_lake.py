@@ -11,6 +11,7 @@ from tests.cli.terminal import Terminal
 from tests.e2e.served import Served
 from tests.spark.lakes import filled, part_of, rows_of
 from topics.spark.laketable import Lake
+from topics.spark.server import Server
 
 SECRET = "a-very-secret-word"
 
@@ -44,6 +45,21 @@ def test_how_far_behind_the_server_a_lake_is(remote: Command, topic: str, tmp_pa
     root = filled(tmp_path, topic=topic).root
     (found,) = remote.good("lake", "status", root)
     assert [(each["topic"], each["behind"]) for each in found["topics"]] == [(topic, None)]
+
+
+def test_an_archive_is_shown_and_forgotten(remote: Command, server: Served, topic: str) -> None:
+    remote.good("write", topic, 1)
+    caller = Server(server.url, "", 10_000)
+    caller.archived(topic, "lake", 1, "/lake", 0, caller.state(topic).epoch)
+    caller.close()
+    (shown,) = remote.good("topic", "show", topic)
+    (archive,) = shown["partitions"][0]["archives"]
+    assert (archive["archive"], archive["upto_seq"], archive["location"]) == ("lake", 1, "/lake")
+    with Terminal("topic", "show", topic, "--url", server.url) as terminal:
+        assert terminal.end() == 0
+        assert "has up to" in terminal.shown and "/lake" in terminal.shown
+    assert remote.good("lake", "forget", topic) == [{"topic": topic, "archive": "lake", "dropped": True}]
+    assert remote.good("lake", "forget", topic) == [{"topic": topic, "archive": "lake", "dropped": False}]
 
 
 def test_erasing_reaches_the_server_and_the_lake(remote: Command, topic: str, tmp_path: Path) -> None:

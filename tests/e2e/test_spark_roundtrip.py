@@ -24,7 +24,7 @@ FIELDS = (
 VALUES = """struct(
     id,
     9223372036854775807 - id AS big,
-    CAST(id AS decimal(20,4)) / 16 AS price,
+    CAST(id * 0.0625D AS decimal(20,4)) AS price,
     CASE WHEN id % 7 = 0 THEN NULL ELSE concat('név "', id, '" \\\\ 日本\\n', chr(CAST(id % 32 AS int))) END AS text,
     timestamp_micros(1700000000000000 + id * 1001) AS at,
     date_add(DATE'1970-01-01', CAST(id % 40000 AS int)) AS day,

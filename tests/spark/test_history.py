@@ -64,6 +64,17 @@ def test_a_topic_that_is_in_no_lake_is_read_from_the_server(spark_server: Server
     assert [row["seq"] for row in read(spark_server)] == [1]
 
 
+def test_a_partition_without_records_does_not_hide_the_lake(
+    spark_server: Server, topics_client: Client, tmp_path: Path
+) -> None:
+    topic = topics_client.topic("t")
+    topic.create(partitions=3, cap_records=1, protect_unarchived=True)
+    topic.write_many([{"data": n} for n in range(4)], partition=2)
+    Archiver(spark_server, str(tmp_path / "lake")).batch()
+    assert topic.state(partition=2).count == 1
+    assert [row["data"] for row in read(spark_server)] == ["0", "1", "2", "3"]
+
+
 def test_gaps_of_the_lake_and_of_the_server_are_told(
     spark_server: Server, topics_client: Client, tmp_path: Path
 ) -> None:

@@ -83,6 +83,18 @@ def test_a_second_query_goes_on_where_the_lake_ends(spark_server: Server, topics
     assert datas(root) == [str(n) for n in range(1, 15)]
 
 
+def test_a_topic_that_the_checkpoint_does_not_know_and_the_lake_does(
+    spark_server: Server, topics_client: Client, root: str
+) -> None:
+    write(topics_client, 1, 5)
+    Archiver(spark_server, root).batch()
+    write(topics_client, 6, 8)
+    other = Archiver(spark_server, root)
+    other.offsets = [{}]
+    other.batch()
+    assert datas(root) == [str(n) for n in range(1, 9)]
+
+
 def test_protected_records_wait_for_the_lake(spark_server: Server, topics_client: Client, root: str) -> None:
     topics_client.topic("t").create(cap_records=2, protect_unarchived=True)
     write(topics_client, 1, 10)
@@ -129,6 +141,21 @@ def test_deleted_records_are_passed_over(spark_server: Server, topics_client: Cl
     assert [row["seq"] for row in rows_of(root)] == [3, 4, 5, 6]
     (progress,) = topics_client.topic("u").state().archives
     assert (progress.upto_seq, progress.behind) == (1, 0), "nothing is left to archive"
+
+
+def test_jobs_of_a_queue(spark_server: Server, topics_client: Client, root: str) -> None:
+    """What was done before it could be archived is deleted, as records are."""
+    queue = topics_client.queue("jobs", node="me")
+    queue.create()
+    queue.put_many([{"data": n} for n in range(4)])
+    first, _ = queue.claim(2)
+    first.ack()
+    Archiver(spark_server, root).batch()
+    assert [(row["topic"], row["seq"], row["data"]) for row in rows_of(root)] == [
+        ("jobs", 2, "1"),
+        ("jobs", 3, "2"),
+        ("jobs", 4, "3"),
+    ]
 
 
 def test_a_topic_that_is_gone_has_nothing_to_report_to(spark_server: Server, topics_client: Client, root: str) -> None:

@@ -43,7 +43,7 @@ def test_which_files(tmp_path: Path) -> None:
 def test_parts_and_names_of_jobs() -> None:
     files = [InputFile(f"{n}", size, 1) for n, size in enumerate((5, 5, 20, 1, 1))]
     assert [[file.path for file in part] for part in parts_of(files, 10)] == [["0", "1"], ["2"], ["3", "4"]]
-    assert list(parts_of([])) == []
+    assert list(parts_of([], 10)) == []
     name = job_name("t", files, Mapped())
     assert name == job_name("t", files, Mapped())
     others = [job_name("u", files, Mapped()), job_name("t", files[1:], Mapped()), job_name("t", files, Mapped("x"))]

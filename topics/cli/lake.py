@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Location = Annotated[str, Parameter(help="The lake: a directory, or an address like s3://bucket/lake.")]
 Names = Annotated[list[str], Parameter(help="Topics, or prefixes with a `*` behind; all when none is named.")]
 LOOK_S = 1
+FORGET_MS = 10_000
 
 
 def archive(
@@ -237,6 +238,34 @@ async def _erase(client: Client, name: str, tag: str) -> int:
     )
 
 
+def forget(
+    topic: Annotated[str, Parameter(help="The topic.", completer=topic_names)],
+    /,
+    *,
+    name: Annotated[str, Parameter(help="What the server calls the archive.")] = "lake",
+    json: JsonFlag = None,
+    target: Target = DEFAULT_TARGET,
+) -> int:
+    """Have the server forget an archive that nobody goes on with: retention waits for it no longer.
+
+    The lake stays as it is. A key for it needs the scope `admin`. For example:
+
+        topics lake forget orders
+    """
+    require_lake()
+    from topics.spark.server import Server
+
+    url, key = server_of(target)
+    server = Server(url, key, FORGET_MS)
+    try:
+        dropped = server.drop_archive(topic, name)
+    finally:
+        server.close()
+    said = f"{topic} waits for {name} no longer" if dropped else f"{topic} has no archive {name}"
+    Screen(json).show({"topic": topic, "archive": name, "dropped": dropped}, lambda: Text(printable(said)))
+    return Exit.OK
+
+
 def _state(location: str) -> LakeState:
     require_lake()
     from topics.spark.lakecare import state
@@ -260,4 +289,4 @@ def _table(found: LakeState, behind: dict[str, int]) -> Table:
 
 
 SUMMARY = "History in Delta tables: archive topics, see how far that is, and look after the files."
-COMMANDS = (archive, ls, status, optimize, vacuum, erase)
+COMMANDS = (archive, ls, status, optimize, vacuum, erase, forget)

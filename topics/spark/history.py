@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from topics.spark.lakefile import Place, StoredFile, read_file
 from topics.spark.options import EARLIEST, LAKE, Options
 from topics.spark.pages import told, with_tags
 from topics.spark.ranges import SeqRange
-from topics.spark.server import Gap, Server
+from topics.spark.server import ArchiveProgress, Gap, PartitionState, Server
 
 if TYPE_CHECKING:
     from topics.spark.laketable import Lake
@@ -62,7 +63,9 @@ class History:
     def _place(self, topic: str) -> tuple[str, str]:
         """Where the lake of a topic is, "" for nowhere; and whose records the reader does not want."""
         state = self._server.state(topic)
-        reported = [each for each in state.archives if each.location]
+        others = (self._server.state(topic, partition) for partition in range(1, state.partitions))
+        # A partition without records has nothing archived, and says nothing of the others.
+        reported = next((found for found in map(_located, chain([state], others)) if found), [])
         location = self._options.location or (
             max(reported, key=lambda each: each.upto_seq).location if reported else ""
         )
@@ -85,6 +88,10 @@ class History:
             lake = Lake.open(location)
             self._lakes[location] = lake, list(lake.files())
         return self._lakes[location]
+
+
+def _located(state: PartitionState) -> list[ArchiveProgress]:
+    return [archive for archive in state.archives if archive.location]
 
 
 def _holding(files: list[StoredFile], wanted: SeqRange) -> Iterator[StoredFile]:

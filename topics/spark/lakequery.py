@@ -10,7 +10,7 @@ lake, and a new query after a lost checkpoint goes on without a hole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -32,7 +32,7 @@ from topics.spark.columns import BASE, GAP
 from topics.spark.lakecolumns import lake_rows
 from topics.spark.lakefile import Place, write_files
 from topics.spark.laketable import Lake, Part
-from topics.spark.offsets import Offset, put
+from topics.spark.offsets import EPOCH, Offset, put
 from topics.spark.options import ROW, Options, parse_options
 from topics.spark.pages import read_range
 from topics.spark.ranges import SeqRange, partition_states
@@ -60,6 +60,20 @@ class ArchiveReader(TopicsStreamReader):
         for state in partition_states(self._options, self._server):
             put(offset, state, lake.upto_seq(Place(state.topic, state.epoch, state.partition)))
         return offset
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return super().partitions(self._known(start, end), end)
+
+    def _known(self, start: Offset, end: Offset) -> Offset:
+        """Where a batch begins: a topic that its checkpoint has not seen may be in the lake all the same."""
+        known = {topic: dict(places) for topic, places in start.items()}
+        for topic, places in end.items():
+            if topic not in known:
+                lake = Lake.open(self._root)
+                known[topic] = {EPOCH: places[EPOCH]}
+                for name in places.keys() - {EPOCH}:
+                    known[topic][name] = lake.upto_seq(Place(topic, places[EPOCH], int(name)))
+        return known
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, SeqRange)

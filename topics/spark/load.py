@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("parquet", "json", "csv")
 _SUFFIXES: Final = {"parquet": "parquet", "json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv"}
-PART_BYTES: Final = 32 << 20
-"""Files that go into one commit; a larger file goes alone."""
+PART_BYTES: Final = {"parquet": 8 << 20, "json": 32 << 20, "csv": 32 << 20}
+"""Files that go into one commit, as large as they are on disk; a larger file goes alone. Parquet is compressed."""
 _JOB_HEX: Final = 16
 
 
@@ -84,7 +84,7 @@ def job_name(topic: str, files: list[InputFile], columns: Mapped) -> str:
     return f"import-{sha256(told).hexdigest()[:_JOB_HEX]}"
 
 
-def parts_of(files: list[InputFile], part_bytes: int = PART_BYTES) -> Iterator[list[InputFile]]:
+def parts_of(files: list[InputFile], part_bytes: int) -> Iterator[list[InputFile]]:
     """Files in order, so many together that they make a part."""
     part: list[InputFile] = []
     for file in files:
@@ -123,7 +123,7 @@ def load(
     job = job_id or job_name(topic, files, mapped)
     spark.dataSource.register(preset_source(url=url, key=key))
     total_bytes, done_bytes, row_count = sum(file.size_bytes for file in files), 0, 0
-    for number, part in enumerate(parts_of(files)):
+    for number, part in enumerate(parts_of(files, PART_BYTES[kind])):
         seen = Observation()
         rows = _records(_read(spark, kind, [file.path for file in part]), mapped)
         counted = rows.observe(seen, count(lit(1)).alias("count"))

@@ -156,6 +156,11 @@ class Server:
         body = {"upto_seq": upto_seq, "location": location, "partition": partition, "epoch": epoch}
         self._ask("PUT", f"/v0/topics/{quote(topic)}/archives/{quote(archive)}", msgspec.json.encode(body))
 
+    def drop_archive(self, topic: str, archive: str) -> bool:
+        """Forget an archive; whether there was one of that name."""
+        answer = self._ask("DELETE", f"/v0/topics/{quote(topic)}/archives/{quote(archive)}")
+        return bool(msgspec.json.decode(answer.body)["dropped"])
+
     def is_there(self, topic: str) -> bool:
         try:
             self.state(topic)

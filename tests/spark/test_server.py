@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+from tests.spark.rig import datas, fill
+from topics.errors import ConnectionFailed, TopicNotFound
+from topics.spark.server import Server
+from topics.testing.served import RunningServer
+
+GUARD_S = 60
+TIMEOUT_MS = 60_000
+
+
+def test_what_is_refused_is_raised_as_what_it_is(topics_server: RunningServer) -> None:
+    server = Server(topics_server.url, "", TIMEOUT_MS)
+    with pytest.raises(TopicNotFound):
+        server.state("none")
+    assert not server.is_there("none")
+    server.create("t")
+    server.create("t")
+    assert server.is_there("t") and [state.topic for state in server.topics("")] == ["t"]
+    server.close()
+
+
+def test_a_server_that_is_away_is_asked_again(topics_server: RunningServer) -> None:
+    fill(topics_server, "t", 1)
+    server = Server(topics_server.url, "", TIMEOUT_MS)
+    assert server.state("t").head_seq == 1
+    topics_server.stop()
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(server.state, "t")
+        topics_server.start()
+        assert asked.result(GUARD_S).head_seq == 1
+    server.close()
+
+
+def test_it_is_given_up_when_the_time_is_over(topics_server: RunningServer) -> None:
+    server = Server(topics_server.url, "", 0)
+    topics_server.stop()
+    with pytest.raises(ConnectionFailed, match="cannot be asked"):
+        server.state("t")
+    topics_server.start()
+
+
+def test_elsewhere_it_is_an_address(topics_server: RunningServer) -> None:
+    fill(topics_server, "t", 1)
+    server = Server(topics_server.url, "a key", TIMEOUT_MS)
+    assert "a key" not in repr(server)
+    assert server.state("t").head_seq == 1
+    there = pickle.loads(pickle.dumps(server))
+    assert there.state("t").head_seq == 1
+    there.close()
+    server.close()
+
+
+def test_staged_once_published_once(topics_server: RunningServer) -> None:
+    server = Server(topics_server.url, "", TIMEOUT_MS)
+    server.create("t")
+    for at, rows in [(0, ["1", "2"]), (0, ["1", "2"]), (2, ["3"]), (2, ["3"])]:
+        server.stage("s", "t", 0, at, pa.table({"data": rows}))
+    assert [server.publish(["s"], "p", 1), server.publish(["s"], "p", 1)] == [False, True]
+    server.abort(["s", "never was"])
+    assert datas(topics_server, "t") == [1, 2, 3]
+    server.close()
