@@ -33,6 +33,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Clients and topics": ("Client", "Topic"),
     "Producers": ("Producer", "TopicProducer", "Delivery", "Delivered"),
     "Queues": ("Queue", "Job", "Worked", "AckedJobs", "NackedJobs", "CompletedJobs", "QueueState", "Redriven"),
+    "Consumer groups": (
+        *("Group", "GroupBatch", "GroupState", "GroupRange", "RangeKind", "GroupMember", "AckedGroup", "NackedGroup"),
+        *("ExtendedGroup", "PlacedGroup", "PausedGroup", "DroppedGroup"),
+    ),
     "Routers": ("Router", "RouterConfig", "Guarantee", "RouterState", "RouterDropped"),
     "Cursors": ("Cursor", "CursorStore", "FileCursors", "MemoryCursors"),
     "What comes back": (

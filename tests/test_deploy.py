@@ -44,6 +44,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, se
             await api.put("/v0/topics/jobs", {"type": "queue"})
             await api.put("/v0/topics/parts", {"partitions": 2})
             await api.write("orders", 1)
+            await api.put("/v0/topics/orders/archives/lake", {"upto_seq": 1})
             await api.put("/v0/routers/copies", {"source": "orders", "dest": "audit"})
             await api.get("/v0/topics/nowhere")
             for _ in range(40):  # Only some requests are measured.

@@ -19,11 +19,12 @@ JOBS = ["AckedJobs", "CompletedJobs", "Job", "NackedJobs", "Queue", "QueueState"
 GROUPS = ["AckedGroup", "DroppedGroup", "ExtendedGroup", "Group", "GroupBatch", "GroupMember", "GroupRange"]
 GROUPS += ["GroupState", "NackedGroup", "PausedGroup", "PlacedGroup", "RangeKind"]
 ROUTERS = ["Guarantee", "Router", "RouterConfig", "RouterDropped", "RouterState"]
+SQL = ["SqlColumn", "SqlResult", "SqlTombstone"]
 CLIENTS = ["Client", "Topic", "connect", "open", "sync", "trace_context"]
-NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *GROUPS, *ROUTERS, *CLIENTS, "errors", "__version__"]
+NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *GROUPS, *ROUTERS, *SQL, *CLIENTS, "errors", "__version__"]
 
 CLIENT_NAMES = ["abort", "backup", "close", "follow", "pages", "producer", "publish", "queue", "route"]
-CLIENT_NAMES += ["router", "routers", "stage", "topic", "topics"]
+CLIENT_NAMES += ["router", "routers", "sql", "sql_arrow", "stage", "topic", "topics"]
 TOPIC_NAMES = [
     "configure",
     "create",

@@ -53,6 +53,7 @@ def place(world: tuple[Path, Served], tmp_path: Path) -> Path:
         client.topic("copy").write(1)
         client.topic("invoices").drop()
         client.route("orders", "audit")
+        client.topic("orders").group("billing").reset("earliest")
         jobs(client)
     filled(tmp_path)
     (tmp_path / "orders.csv").write_text("customer,cents\na,5\nb,7\n")

@@ -115,6 +115,8 @@ def show(topic: Name, /, *, json: JsonFlag = None, target: Target = DEFAULT_TARG
         screen.show(fields, topics_table)
         return
     screen.out.print(_partitions_table(topic, states))
+    if any(state.archives for state in states):
+        screen.out.print(_archives_table(states))
     screen.out.print(_config_table(states[0].config))
 
 
@@ -233,7 +235,20 @@ def add_topic(table: Table, whole: dict[str, Any]) -> None:
 
 def _partition_fields(state: TopicState) -> dict[str, Any]:
     names = ("partition", "count", "bytes", "earliest_seq", "head_seq", "evict_floor", "last_write_ts", "last_read_ts")
-    return {name: getattr(state, name) for name in (*names, "effective_priority", "epoch", "stopped")}
+    return {name: getattr(state, name) for name in (*names, "effective_priority", "epoch", "stopped")} | (
+        {"archives": state.archives, "holding": state.holding} if state.archives or state.holding else {}
+    )
+
+
+def _archives_table(states: list[TopicState]) -> Table:
+    table = Table(header_style="bold")
+    for name in ("archive", "partition", "has up to", "behind", "reported", "location"):
+        table.add_column(name, justify="right" if name in ("partition", "has up to", "behind") else "left")
+    for state in states:
+        for each in state.archives:
+            numbers = (str(each.partition), f"{each.upto_seq:,}", f"{each.behind:,}")
+            table.add_row(each.archive, *numbers, moment(each.reported_ts, "seconds"), printable(each.location))
+    return table
 
 
 def _partitions_table(topic: str, states: list[TopicState]) -> Table:
