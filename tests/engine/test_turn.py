@@ -265,7 +265,6 @@ def test_a_power_loss_skips_what_was_acked_and_says_so_once() -> None:
 
 
 def test_no_seq_that_a_reader_saw_is_assigned_again() -> None:
-    """Above the durable ceiling nothing is shown before its sync: a power loss could hand out its seq once more."""
     rig = Rig()
     rig.configure("odd")
     rig.write("odd", "synced")
