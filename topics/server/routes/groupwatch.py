@@ -135,6 +135,5 @@ ROUTES = (
         ),
         name_param="topic",
         streams=True,
-        query_token=True,
     ),
 )
