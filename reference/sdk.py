@@ -38,6 +38,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("ExtendedGroup", "PlacedGroup", "PausedGroup", "DroppedGroup"),
     ),
     "Routers": ("Router", "RouterConfig", "Guarantee", "RouterState", "RouterDropped"),
+    "SQL": ("SqlResult", "SqlColumn", "SqlTombstone"),
     "Cursors": ("Cursor", "CursorStore", "FileCursors", "MemoryCursors"),
     "What comes back": (
         *("Record", "Gap", "Page", "Tombstone", "Written", "Deleted", "TopicState", "Configured", "Dropped"),

@@ -13,6 +13,8 @@ from topics.cli.exitcode import Exit
 from topics.cli.reference import as_markdown, commands, examples
 
 ROOT = Path(__file__).parents[2]
+FLAGS = {"position": "from", "use_spark": "spark"}
+"""Flags whose names are words of Python, or of the module, and what their parameters are called."""
 
 
 def test_the_reference_is_fresh(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,8 +44,9 @@ def test_help_teaches_with_an_example(
     assert examples(command), f"{path} has no example"
     assert all(line in shown for line in examples(command))
     for name in inspect.signature(command).parameters:
-        if name not in ("target", "selection", "changes", "config", "flags"):
-            assert re.search(rf"--{name.replace('_', '-')}\b|\b{name.upper()}\b", shown), name
+        if name not in ("target", "selection", "changes", "config", "flags", "spark"):
+            flag = FLAGS.get(name, name.replace("_", "-"))
+            assert re.search(rf"--{flag}\b|\b{name.upper()}\b", shown), name
 
 
 def test_help_of_a_command_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:

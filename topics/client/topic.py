@@ -229,10 +229,6 @@ class Topic:
     def group(self, name: str, *, consumer: str = "") -> Group:
         """The consumer group of this name, whether it exists already or not: a position that the engine keeps.
 
-            async for batch in orders.group("billing").consume():
-                for record in batch.records:
-                    print(record.seq, record.data)
-
         `consumer` is a name for this program within the group.
         """
         return Group(self._transport, self._name, name, consumer)
