@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,6 +70,12 @@ def rows(server: RunningServer, topic: str, **options: Any) -> list[dict[str, An
     made = source(server, topic, **options)
     reader = made.reader(schema_of(made))
     return read(reader, reader.partitions())
+
+
+def scanned(frame: DataFrame) -> list[str]:
+    """What Spark itself still filters."""
+    plan: str = frame._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    return re.findall(r"\bFilter .*", plan)
 
 
 def column(frame: DataFrame, name: str) -> list[Any]:

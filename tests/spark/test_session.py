@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark.rig import scanned
 from topics.spark.session import Session, connect
 from topics.testing.served import RunningServer, running_server
 
@@ -31,6 +32,25 @@ def session(spark: SparkSession, served: RunningServer) -> Iterator[Session]:
         client.topic("orders.eu").create()
         yield connect(spark, served.url, KEY)
     spark.sql("DROP DATABASE topics CASCADE")
+
+
+def test_a_table_in_many_queries_and_places(spark: SparkSession, session: Session) -> None:
+    def counted(query: str) -> int:
+        (found,) = spark.sql(f"SELECT count(*) AS count FROM {query}").collect()
+        return int(found["count"])
+
+    assert session.tables["orders"] == "orders"
+    assert counted("topics.orders WHERE seq < 3") == 2
+    assert counted("topics.orders") == 5
+    assert (
+        counted("(SELECT * FROM topics.orders WHERE seq < 3 UNION ALL SELECT * FROM topics.orders WHERE seq = 5)") == 3
+    )
+    assert counted("topics.orders a CROSS JOIN topics.orders b WHERE a.seq < 3") == 10
+    frame = spark.table("topics.orders")
+    assert [frame.filter("seq < 3").count(), frame.count()] == [2, 5]
+    assert counted("topics.orders WITH (pushdown = 'true') WHERE seq < 3") == 2
+    pushed = spark.sql("SELECT seq FROM topics.orders WITH (pushdown = 'true') WHERE seq < 3")
+    assert [row.seq for row in pushed.collect()] == [1, 2] and not scanned(pushed)
 
 
 def test_topics_are_tables(

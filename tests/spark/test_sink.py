@@ -125,6 +125,46 @@ def test_a_stream_is_copied_once_however_often_it_is_started(
     assert stages(topics_server) == 0
 
 
+def test_each_job_comes_when_its_time_has_come(spark: SparkSession, topics_server: RunningServer) -> None:
+    def done() -> list[Any]:
+        """The jobs that can be had, which are then done."""
+        with topics_server.client() as client:
+            found = client.queue("jobs", node="w").claim(99)
+            for job in found:
+                job.ack()
+        return [job.data for job in found]
+
+    with topics_server.client() as client:
+        client.queue("jobs").create()
+    delayed = spark.range(0, 8, 1, 2).selectExpr("id AS data", "IF(id % 2 = 0, NULL, id * 60000) AS delay_ms")
+    save(delayed, topics_server, "jobs", jobId="one")
+    save(delayed, topics_server, "jobs", jobId="one")
+    due_ms = topics_server.clock.now_ms() + 3_600_000
+    # Half a millisecond behind a whole one.
+    timed = spark.range(1).selectExpr("'timed' AS data", f"timestamp_micros({due_ms}500L) AS not_before")
+    save(timed.selectExpr("to_json(struct(data)) AS data", "not_before"), topics_server, "jobs")
+    assert done() == [0, 2, 4, 6]
+    for minute in (1, 3, 5, 7):
+        topics_server.pass_time(60_000 if minute == 1 else 120_000)
+        assert done() == [minute]
+    topics_server.pass_time(due_ms - topics_server.clock.now_ms())
+    assert done() == []
+    topics_server.pass_time(1)
+    assert done() == [{"data": "timed"}]
+
+
+def test_only_jobs_wait(spark: SparkSession, topics_server: RunningServer) -> None:
+    fill(topics_server, "log", 1)
+    delayed = spark.range(2).selectExpr("id AS data", "5 AS delay_ms")
+    with pytest.raises(PySparkException, match="cannot be delayed"):
+        save(delayed, topics_server, "log")
+    with pytest.raises(PySparkException, match="does not exist"):
+        save(delayed, topics_server, "new")
+    with topics_server.client() as client:
+        assert [topic.topic for topic in client.topics()] == ["log"]
+    assert datas(topics_server, "log") == [1] and stages(topics_server) == 0
+
+
 def test_what_cannot_be_written_is_said_before_anything_happens(
     spark: SparkSession, topics_server: RunningServer
 ) -> None:
@@ -133,7 +173,10 @@ def test_what_cannot_be_written_is_said_before_anything_happens(
         (spark.range(1).selectExpr("'1' AS data"), "", "where to"),
         (spark.range(1).selectExpr("'1' AS data", "1 AS tag"), "t", "column tag must be a string"),
         (spark.range(1).selectExpr("'1' AS data"), "a,b", "names one topic"),
-        (spark.range(1).selectExpr("'1' AS data", "5 AS delay_ms"), "t", "delay_ms cannot be written"),
+        (spark.range(1).selectExpr("'1' AS data", "5 AS priority"), "t", "priority cannot be written"),
+        (spark.range(1).selectExpr("'1' AS data", "'5' AS delay_ms"), "t", "delay_ms must be a whole number"),
+        (spark.range(1).selectExpr("'1' AS data", "5 AS not_before"), "t", "not_before must be a timestamp"),
+        (spark.range(1).selectExpr("'1' AS data", "5 AS delay_ms", "now() AS not_before"), "t", "have one of them"),
     ]:
         with pytest.raises(PySparkException, match=message):
             save(frame, topics_server, topic)

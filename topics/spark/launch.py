@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 LOCAL: Final = "local[*]"
 _CONNECT: Final = "sc://"
 _QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-_ALWAYS: Final = {
-    "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-}
+_ALWAYS: Final = {"spark.sql.session.timeZone": "UTC"}
 
 
 class NoJava(Exception):

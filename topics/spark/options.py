@@ -38,6 +38,7 @@ _DEFAULTS: Final = {
     "node": "",
     "schema": "",
     "onGap": FAIL,
+    "pushdown": "false",
     "rowsPerTask": "250000",
     "maxRowsPerTrigger": "0",
     "maxBytesPerTrigger": "0",
@@ -74,6 +75,8 @@ class Options:
     """Who reads: records of this node are passed over where a topic says so."""
     value_schema: str = ""
     on_gap: str = FAIL
+    pushdown: bool = False
+    """Whether filters narrow down what is read; then the DataFrame is good for one query that names it once."""
     rows_per_task: int = 250_000
     rows_per_trigger_max: int = 0
     bytes_per_trigger_max: int = 0
@@ -121,6 +124,7 @@ def parse_options(given: Mapping[str, str], preset: Mapping[str, str] | None = N
         node=values["node"],
         value_schema=values["schema"].strip(),
         on_gap=on_gap,
+        pushdown=_flag("pushdown", values["pushdown"]),
         rows_per_task=max(1, _number("rowsPerTask", values["rowsPerTask"])),
         rows_per_trigger_max=_number("maxRowsPerTrigger", values["maxRowsPerTrigger"]),
         bytes_per_trigger_max=_number("maxBytesPerTrigger", values["maxBytesPerTrigger"]),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructType
+from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructType, TimestampType
 
 from topics.errors import Forbidden, InvalidRequest, TopicNotFound
 from topics.limits import PARTITIONS_MAX
@@ -18,8 +18,8 @@ from topics.spark.staging import Target
 from topics.wire.routing import partition_of
 
 _TEXTS: Final = ("topic", "key", "tag", "node")
-_UNKNOWN: Final = ("delay_ms", "not_before", "priority")
-"""What a write may say of jobs, and a stage may not."""
+_WAITS: Final = ("delay_ms", "not_before")
+_US_PER_MS: Final = 1000
 _WHOLE: Final = (ShortType, IntegerType, LongType)
 
 
@@ -38,13 +38,18 @@ def check_columns(options: Options, schema: StructType) -> None:
             raise InvalidRequest(f"column {name} must be a string, not {kinds[name].simpleString()}", field=name)
     if "partition" in kinds and not isinstance(kinds["partition"], _WHOLE):
         raise InvalidRequest("column partition must be a whole number", field="partition")
-    for name in _UNKNOWN:
-        if name in kinds:
-            raise InvalidRequest(
-                f"column {name} cannot be written: rows are staged, and there when their batch is; drop the column",
-                field=name,
-                expected="no such column",
-            )
+    if "delay_ms" in kinds and not isinstance(kinds["delay_ms"], _WHOLE):
+        raise InvalidRequest("column delay_ms must be a whole number", field="delay_ms")
+    if "not_before" in kinds and not isinstance(kinds["not_before"], (LongType, TimestampType)):
+        raise InvalidRequest("column not_before must be a timestamp, or milliseconds as a bigint", field="not_before")
+    if all(name in kinds for name in _WAITS):
+        raise InvalidRequest("columns delay_ms and not_before both say how long: have one of them", field="delay_ms")
+    if "priority" in kinds:
+        raise InvalidRequest(
+            "column priority cannot be written: no topic has priorities; drop the column",
+            field="priority",
+            expected="no such column",
+        )
     if not options.topics and "topic" not in kinds:
         raise InvalidRequest(
             "where to? Neither option topic nor a column topic says it", field="topic", expected="a topic"
@@ -91,7 +96,8 @@ class Outgoing:
         self, topic: str, records: Any, columns: dict[str, Any], rows: Any
     ) -> Iterator[tuple[Target, Any]]:
         chosen = {name: columns[name] if rows is None else columns[name].filter(rows) for name in _ROUTING & {*columns}}
-        count = self._partition_count(topic)
+        # What is made here is a log, and only jobs of a queue can wait.
+        count = self._partition_count(topic, self._create and not any(name in columns for name in _WAITS))
         partitions = _partitions(chosen, records.num_rows, count)
         if partitions is None:
             yield Target(topic, 0), records
@@ -109,13 +115,13 @@ class Outgoing:
                 records if len(found) == 1 else records.filter(pc.equal(partitions, partition)),
             )
 
-    def _partition_count(self, topic: str) -> int:
-        """How many partitions a topic has; it is made when it is not there."""
+    def _partition_count(self, topic: str, may_create: bool) -> int:
+        """How many partitions a topic has; it is made when it is not there and may be."""
         if topic not in self._partition_counts:
             try:
                 state = self._server.state(topic)
             except TopicNotFound:
-                if not self._create:
+                if not may_create:
                     raise
                 self._make(topic)
                 state = self._server.state(topic)
@@ -141,7 +147,19 @@ def _records(columns: dict[str, Any]) -> Any:
     if "meta" in columns:
         meta = columns["meta"]
         found["meta"] = pc.if_else(pc.is_valid(meta), json_texts(meta), pa.scalar(None, pa.string()))
+    if "delay_ms" in columns:
+        found["delay_ms"] = columns["delay_ms"]
+    if "not_before" in columns:
+        found["not_before"] = _whole_ms(columns["not_before"])
     return pa.table(found)
+
+
+def _whole_ms(times: Any) -> Any:
+    """Milliseconds; what lies between two of them is the later one."""
+    if not pa.types.is_timestamp(times.type):
+        return times
+    microseconds = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
+    return pc.divide(pc.add(microseconds, _US_PER_MS - 1), _US_PER_MS)
 
 
 def _partitions(columns: dict[str, Any], count: int, partition_count: int) -> Any | None:

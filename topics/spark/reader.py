@@ -1,13 +1,15 @@
 """`spark.read.format("topics")`: a table of what is in the topics now.
 
 The heads of the logs are looked at once, when the query is planned, so the table does not move while it is read.
-Filters on seq, ts, tag, partition and topic narrow down what is read at all, where Spark hands them over
-(`spark.sql.python.filterPushdown.enabled`).
+With the option `pushdown`, filters on seq, ts, tag, partition and topic narrow down what is read at all. It is an
+option because Spark keeps the narrowed read on the table, and reads it again wherever else that table stands: a
+DataFrame that takes filters is good for one query that names it once. Without it Spark filters what was read, and a
+DataFrame can be used as often as one likes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import floor
@@ -47,9 +49,6 @@ class TopicsReader(DataSourceReader):
         self._server = server
         self._columns = Columns(schema)
         self._narrowed = Narrowed()
-        # Spark refuses a reader that has a `pushFilters` of its own while push-down is off, which it is by default, and
-        # tells by the function behind the method. This one works when it is called and is no reason to refuse.
-        setattr(self, "pushFilters", _Push(self._push))  # noqa: B010
 
     def partitions(self) -> Sequence[InputPartition]:
         ranges: list[SeqRange] = []
@@ -83,7 +82,11 @@ class TopicsReader(DataSourceReader):
             return iter(())
         return read_range(self._server, self._narrowed.options(self._options), self._columns, partition)
 
-    def _push(self, filters: list[Filter]) -> Iterable[Filter]:
+
+class PushdownReader(TopicsReader):
+    """A reader that takes filters. Spark itself says what to set where it is not allowed to hand them over."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters that the read keeps exactly; the others are Spark's.
 
         A gap's row must not fall to one, and dead letters are not where their seqs say.
@@ -93,17 +96,6 @@ class TopicsReader(DataSourceReader):
         # What must not be null comes last: by then it is known whether tags are asked for.
         filters = sorted(filters, key=lambda each: isinstance(each, IsNotNull))
         return [each for each in filters if not self._narrowed.take(each, bool(self._options.tags))]
-
-
-class _Push:
-    """A method for Spark's check, and one that does something when it is called."""
-
-    def __init__(self, push: Callable[[list[Filter]], Iterable[Filter]]) -> None:
-        self._push = push
-        self.__func__ = DataSourceReader.pushFilters
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        return self._push(filters)
 
 
 class Narrowed:

@@ -34,7 +34,6 @@ class Session:
         self._options = options
         self._server = Server(options.url, options.key, options.timeout_ms)
         preset = {"url": options.url, "key": options.key}
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
         spark.dataSource.register(preset_source(**preset))
         self._catalog = Catalog(spark, database, preset)
         self.refresh()

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from topics.errors import InvalidRequest
 from topics.spark.columns import source_schema
 from topics.spark.options import Options, parse_options
-from topics.spark.reader import TopicsReader
+from topics.spark.reader import PushdownReader, TopicsReader
 from topics.spark.server import Server
 from topics.spark.sink import TopicsStreamWriter, TopicsWriter
 from topics.spark.stream import TopicsStreamReader
@@ -56,7 +56,8 @@ class TopicsSource(DataSource):
         return source_schema(self._readable(), self._server())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return TopicsReader(self._readable(), self._server(), schema)
+        options = self._readable()
+        return (PushdownReader if options.pushdown else TopicsReader)(options, self._server(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return TopicsStreamReader(self._readable(), self._server(), schema)
