@@ -41,7 +41,7 @@ async def test_only_jobs_are_delayed(tmp_path: Path) -> None:
         assert (await api.post("/v0/topics/new", delayed)).refusal == (409, "not_a_queue")
         assert (await api.get("/v0/topics/new")).status == 404
         staged = await api.post("/v0/topics/log/stage", {"stage": "s", **delayed})
-        assert (staged.refusal, staged.error["detail"]["field"]) == ((400, "invalid_request"), "delay_ms")
+        assert staged.refusal == (409, "not_a_queue")
         negative = await api.post("/v0/topics/log", delayed | {"delay_ms": -1})
         assert (negative.refusal, negative.error["detail"]["field"]) == ((400, "invalid_request"), "delay_ms")
         made = await api.post("/v0/topics/new", delayed | {"config": {"type": "queue"}})

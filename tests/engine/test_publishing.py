@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.engine.queuerig import QueueRig
 from tests.engine.rig import Rig, records
 from topics.core.commands import Stage
-from topics.errors import LogStopped, ProducerFenced, StageConflict, StageNotFound, TopicsError
+from topics.core.waits import uniform_waits, waits_of
+from topics.errors import LogStopped, NotAQueue, ProducerFenced, StageConflict, StageNotFound, TopicsError
 from topics.model import Published
-from topics.testing import CRASH_MODES, CrashMode
+from topics.testing import CRASH_MODES, CrashMode, SimClock
 
 
 def staged() -> Rig:
@@ -224,3 +226,107 @@ def test_checkpoints_between_the_steps() -> None:
         rig.crash()
         assert contents(rig) == AFTER, f"after {rounds} rounds"
         assert _published(rig.driver.wait(rig.publish("s1", "s2"))).deduped
+
+
+# ---- jobs that wait
+
+
+def waiting() -> QueueRig:
+    """Six jobs staged in three requests: one that does not wait, and others by delays and by times."""
+    rig = QueueRig()
+    rig.queue(durability="fsync")
+    now_ms = rig.clock.now_ms()
+    rig.driver.do(Stage("s", "q", records("at once")))
+    rig.driver.do(Stage("s", "q", records("in 50", "at 10", "at once"), waits=waits_of([-50, now_ms + 10, 0])))
+    rig.driver.do(Stage("s", "q", records("at 1000", "past"), waits=waits_of([now_ms + 1000, now_ms - 5])))
+    return rig
+
+
+def test_jobs_wait_from_their_publish_on() -> None:
+    rig = waiting()
+    rig.tick(20)
+    rig.driver.wait(rig.publish("s"))
+    assert rig.counts() == (4, 0, 0, 2)
+    assert rig.claim("a", 9).seqs == [1, 3, 4, 6], "a time that passed before the publish is no reason to wait"
+    rig.tick(49)
+    assert rig.claim("a", 9).seqs == []
+    asked = rig.ask("a", 9, wait_ms=60_000)
+    rig.tick(1)
+    assert rig.driver.wait(asked).seqs == [2]  # type: ignore[union-attr]
+    rig.tick(929)
+    assert rig.claim("b", 9).seqs == []
+    rig.tick(1)
+    assert rig.claim("b", 9).seqs == [5]
+
+
+@pytest.mark.parametrize("end", ["kill", "crash", "stop", "checkpoint"])
+@pytest.mark.parametrize("published", [False, True])
+def test_jobs_wait_over_restarts(end: str, published: bool) -> None:
+    """Also when the facts that said so are in a checkpoint, which a stage keeps as well as a queue."""
+    rig = waiting()
+    if published:
+        rig.driver.wait(rig.publish("s"))
+    getattr(rig, end)()
+    rig.kill()
+    if not published:
+        rig.tick(5)
+        rig.driver.wait(rig.publish("s"))
+    assert rig.counts() == (3, 0, 0, 3)
+    assert rig.claim("a", 9).seqs == [1, 4, 6]
+    rig.tick(49)
+    assert rig.claim("a", 9).seqs == [3]
+    rig.tick(1)
+    assert rig.claim("a", 9).seqs == [2]
+
+
+@pytest.mark.parametrize("mode", [None, *CRASH_MODES])
+def test_no_crash_makes_a_job_come_early(mode: CrashMode | None) -> None:
+    rig = waiting()
+    ticket = rig.publish("s")
+    outcomes = set()
+
+    def look(call: object) -> None:
+        fork = rig.disk.fork()
+        other = QueueRig(disk=fork.kill() if mode is None else fork.crash(mode), clock=SimClock(rig.clock.now_ms()))
+        outcomes.add(other.counts())
+        other.driver.wait(other.publish("s"))
+        assert other.claim("a", 9).seqs == [1, 4, 6]
+        other.tick(49)
+        assert other.claim("a", 9).seqs == [3]
+        other.tick(951)
+        assert other.claim("a", 9).seqs == [2, 5]
+
+    rig.fs.on_call = look
+    while not ticket.done:
+        rig.engine.flush()
+        rig.driver.wal.work()
+    look(None)
+    assert outcomes == {(0, 0, 0, 0), (3, 0, 0, 3)}, "all of it or nothing, and those that wait do so at once"
+
+
+def test_jobs_of_several_blocks_wait_each_as_long_as_it_says() -> None:
+    rig = waiting()
+    rig.checkpoint()
+    rig.driver.do(Stage("s", "q", records("in 7", "at once"), waits=waits_of([-7, 0])))
+    rig.driver.wait(rig.publish("s"))
+    assert rig.claim("a", 9).seqs == [1, 4, 6, 8]
+    rig.tick(7)
+    assert rig.claim("a", 9).seqs == [7]
+
+
+def test_only_jobs_wait() -> None:
+    rig = staged()
+    with pytest.raises(NotAQueue):
+        rig.driver.do(Stage("s1", "odd", records("later"), waits=uniform_waits(1, -5)))
+    rig.driver.wait(rig.publish("s1", "s2"))
+    assert contents(rig) == AFTER
+
+
+def test_a_queue_that_became_a_log_gets_the_records() -> None:
+    rig = waiting()
+    rig.drop("q")
+    rig.configure("q")
+    rig.driver.wait(rig.publish("s"))
+    assert len(rig.data("q")) == 6
+    rig.kill()
+    assert len(rig.data("q")) == 6 and rig.log("q").waits is None

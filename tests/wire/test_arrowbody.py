@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.core.records import RecordLimits
+from topics.core.waits import waits_of
 from topics.errors import BatchTooLarge, InvalidRequest, RecordTooLarge, TopicsError
 from topics.wire.arrowbody import decode_arrow_write
 from topics.wire.query import Query
@@ -46,6 +47,22 @@ def test_it_is_the_write_that_json_says() -> None:
     body = '{"records":[{"data":{"x":1},"tag":"a","meta":{"k":"v"}},{"data":"ü","node":"n"},{"data":null,"tag":"b"}]}'
     by_json = decode_write(body.encode()).records.encode(1, 5)
     assert by_arrow.block_buffers() == by_json.block_buffers()
+
+
+def test_each_job_may_wait() -> None:
+    datas = ["1", "2", "3"]
+    assert decode({"data": datas}).waits == decode({"data": datas, "delay_ms": [None, 0, None]}).waits == b""
+    delays = pa.array([5, None, 0], pa.uint16())
+    assert decode({"data": datas, "delay_ms": delays}).waits == waits_of([-5, 0, 0])
+    times = [None, 1_700_000_000_000, 7]
+    assert decode({"data": datas, "not_before": times}).waits == waits_of([0, *times[1:]])
+    for columns, message in [
+        ({"delay_ms": [1, None, None], "not_before": [None, None, 1]}, "have one of them"),
+        ({"delay_ms": [1, -1, 1]}, "not -1"),
+        ({"delay_ms": [1.5, 1.0, 1.0]}, "not double"),
+        ({"not_before": pa.array([2**63, 1, 1], pa.uint64())}, "whole numbers from 0 to"),
+    ]:
+        assert message in refused({"data": datas, **columns}).message
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])

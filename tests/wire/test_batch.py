@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from topics.core.records import DEFAULT_LIMITS
+from topics.core.waits import waits_of
 from topics.errors import InvalidRequest
 from topics.limits import STAGES_PER_BATCH_MAX
 from topics.wire.batch import PublishRequest, decode_abort, decode_publish, decode_stage
@@ -29,8 +30,24 @@ def test_so_many_stages_at_most() -> None:
     assert caught.value.detail["field"] == "stages"
 
 
-@pytest.mark.parametrize("field", ["delay_ms", "not_before"])
-def test_staged_records_cannot_be_delayed(field: str) -> None:
-    body = f'{{"stage":"s","records":[{{"data":1}}],"{field}":5}}'.encode()
-    with pytest.raises(InvalidRequest, match="delayed"):
-        decode_stage(body, DEFAULT_LIMITS)
+def waits(fields: str) -> bytes:
+    return decode_stage(f'{{"stage":"s","records":[{{"data":1}},{{"data":2}}]{fields}}}'.encode(), DEFAULT_LIMITS).waits
+
+
+def test_staged_jobs_may_wait() -> None:
+    assert waits("") == waits(',"delay_ms":0') == b""
+    assert waits(',"delay_ms":5') == waits_of([-5, -5])
+    assert waits(',"not_before":1700000000000,"delay_ms":null') == waits_of([1_700_000_000_000] * 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (',"delay_ms":5,"not_before":1700000000000', "wait in one way"),
+        (f',"delay_ms":{2**62}', "that far away"),
+        (f',"not_before":{2**63}', "that far away"),
+    ],
+)
+def test_ways_in_which_staged_jobs_cannot_wait(fields: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        waits(fields)

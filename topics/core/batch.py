@@ -9,6 +9,9 @@ seen by nobody. Publishing goes in three steps, each a fact:
 
 A crash before `decided` leaves stages that expire. A crash after it is made good by recovery, which appends what is
 missing (`published` in a log says what is there already). Readers see nothing of a batch before all of it is stored.
+A job may wait (`core/waits.py`): the stage keeps what was said of it, and the times that follow from that and from the
+moment of the decision are stored with the jobs, the same whatever crashes in between.
+
 The answer is kept for `(producer, epoch)`, so publishing twice gives the first answer: for a day, and that of a
 producer's newest epoch for as long as there is room, because somebody who was away for a week repeats that one.
 """
@@ -26,10 +29,11 @@ import numpy as np
 from topics.core.block import Block
 from topics.core.commands import Publish, Stage
 from topics.core.facts import Appended, BatchDecided, BatchFinished, StageDropped, StageOpened, encode
-from topics.core.log import Log
+from topics.core.log import SEQ_BASE, Log
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.records import Records
 from topics.core.registry import META_LOG_ID
+from topics.core.waits import published_waits
 from topics.errors import (
     InvalidRequest,
     ProducerFenced,
@@ -186,6 +190,7 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     batches = machine.batches
     topic = machine.topic(command.topic)
     machine.log(topic, command.partition)
+    machine.check_delay(topic.name, topic.config, bool(command.waits))
     found = batches.stages.get(command.stage)
     if found is not None and (found.topic, found.partition) != (topic.name, command.partition):
         raise StageConflict(
@@ -215,7 +220,9 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     log = found.log
     encoded = command.records.encode(log.next_seq, max(now_ms, log.last_ts))
     log.append(encoded, STAGE_CONFIG)
-    facts.append(StoredFact(log.log_id, True, Appended(encoded).buffers()))
+    appended = Appended(encoded, waits=command.waits)
+    log.remember(appended)
+    facts.append(StoredFact(log.log_id, True, appended.buffers()))
     return _staged(found, facts)
 
 
@@ -344,7 +351,11 @@ def append_stages(machine: Machine, batch: Batch, now_ms: int) -> tuple[list[Sto
                 records = records_of(block, seq - block.first_seq)
                 encoded = records.encode(target.next_seq, max(now_ms, target.last_ts))
                 floors = target.append(encoded, config)
-                fact = Appended(encoded, target.granted_ceiling, floors, None, found.log.log_id)
+                waits = b""
+                # A topic that was made anew since may be another type.
+                if found.log.waits is not None and target.queue is not None:
+                    waits = published_waits(found.log.waits, seq - SEQ_BASE, encoded.count, batch.decided_ms)
+                fact = Appended(encoded, target.granted_ceiling, floors, None, found.log.log_id, waits=waits)
                 target.remember(fact)
                 if config.durability is not Durability.EPHEMERAL:
                     facts.append(StoredFact(target.log_id, True, fact.buffers()))

@@ -77,6 +77,8 @@ class Stage:
     partition: int = 0
     at: int | None = None
     """How many records the stage holds before these, so that a repeated request adds nothing."""
+    waits: bytes = b""
+    """Of jobs: how long nobody gets each of them (`core/waits.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ The layout of `Appended`:
     8   flags      u32   1: floors follow
     12  extra_len  u32   bytes of `extra`
     16  floors     4 × u64, if any: low, evict_floor, last seq lost to cap, last seq lost to ttl
-    ..  extra      msgpack, padded with zeros to 8: dedupe key, stage, delay, move
+    ..  extra      msgpack, padded with zeros to 8: dedupe key, stage, delay, move, waits
     ..  block      as in `core/block.py`
 
 To change a struct: only add fields at its end with a default. Anything else is a new tag, or a new frame kind.
@@ -75,6 +75,8 @@ class Appended(msgspec.Struct, frozen=True):
     """In a queue: nobody gets these before this time."""
     move: MoveId | None = None
     """The move that brought these."""
+    waits: bytes = b""
+    """Of each record, how long nobody gets it (`core/waits.py`)."""
 
     def buffers(self) -> list[Buffer]:
         flags = 0
@@ -91,7 +93,7 @@ class Appended(msgspec.Struct, frozen=True):
                 )
             )
         extra = b""
-        if self.dedupe_key is not None or self.stage_log_id or self.not_before_ms or self.move is not None:
+        if self.dedupe_key is not None or self.stage_log_id or self.not_before_ms or self.move or self.waits:
             extra = _encoder.encode(_Extra.of(self))
             extra += bytes(-len(extra) % 8)
             parts.append(extra)
@@ -111,7 +113,8 @@ class Appended(msgspec.Struct, frozen=True):
             return cls(EncodedRecords.parse(body[at:]), ceiling, floors)
         extra = _extra_decoder.decode(bytes(body[at : at + extra_len]).rstrip(b"\0"))
         records = EncodedRecords.parse(body[at + extra_len :])
-        return cls(records, ceiling, floors, extra.key(), extra.stage_log_id, extra.not_before_ms, extra.move())
+        rest = extra.stage_log_id, extra.not_before_ms, extra.move(), extra.waits
+        return cls(records, ceiling, floors, extra.key(), *rest)
 
 
 def plain_buffers(ceiling: int, seq: int, ts: int, text: bytes, data_len: int) -> tuple[bytes, bytes]:
@@ -139,13 +142,15 @@ class _Extra(msgspec.Struct, array_like=True):
     source_log_id: int = 0
     move_number: int = 0
     last: str = "."
-    """Keeps the last byte from being a zero, which padding is made of; `end` did so when it was the last field."""
+    waits: bytes = b""
+    very_last: str = "."
+    """Keeps the last byte from being a zero, which padding is made of; `end` and `last` did so before it."""
 
     @classmethod
     def of(cls, fact: Appended) -> _Extra:
         key = fact.dedupe_key
         source_log_id, move_number = fact.move or (0, 0)
-        rest = fact.stage_log_id, ".", fact.not_before_ms, source_log_id, move_number
+        rest = fact.stage_log_id, ".", fact.not_before_ms, source_log_id, move_number, ".", fact.waits
         match key:
             case IdempotencyKey():
                 return cls(key.key, None, 0, 0, *rest)

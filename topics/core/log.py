@@ -38,6 +38,7 @@ from topics.core.run import U64, MemoryRun, Run
 from topics.core.tail import Tail
 from topics.core.totals import Totals
 from topics.core.transit import Transit
+from topics.core.waits import due_seqs, put_waits
 from topics.errors import Damaged
 from topics.limits import TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
 from topics.model import Durability, Reason, TopicConfig
@@ -82,6 +83,8 @@ class Log:
     _groups: Groups | None = None
     published: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Stages whose records are in this log while their batch is not finished: stage log -> first seq, count."""
+    waits: bytearray | None = None
+    """Of a stage: how long its records wait once they are published; None when none does."""
     inflow: Inflow | None = None
     """What routers brought here; None when none ever did."""
     released: list[Run] = field(default_factory=list)
@@ -346,8 +349,19 @@ class Log:
             self.published[fact.stage_log_id] = (first, count + records.count)
         if fact.not_before_ms and self.queue is not None:
             self.queue.leases.delay(range(records.first_seq, records.last_seq + 1), fact.not_before_ms)
+        if fact.waits:
+            self._remember_waits(fact)
         if fact.move is not None:
             self.transit.came(fact.move)
+
+    def _remember_waits(self, fact: Appended) -> None:
+        first_seq = fact.records.first_seq
+        if self.queue is not None:
+            for due_ms, seqs in due_seqs(fact.waits, first_seq):
+                self.queue.leases.delay(seqs, due_ms)
+        else:
+            self.waits = bytearray() if self.waits is None else self.waits
+            put_waits(self.waits, fact.waits, first_seq - SEQ_BASE)
 
     def _store(self, records: EncodedRecords) -> None:
         if records.count > TAIL_BATCH_RECORDS_MAX or len(records.text) > TAIL_BATCH_BYTES_MAX:

@@ -176,6 +176,8 @@ def _appended(fact: Appended) -> tuple[About, Block]:
             about["producer"] = [producer, epoch, sequence]
     if fact.stage_log_id:
         about["stage_log_id"] = fact.stage_log_id
+    if fact.waits:
+        about["waits"] = fact.waits.hex(" ", 8)
     return about, block
 
 

@@ -97,6 +97,7 @@ class LogImage(msgspec.Struct, frozen=True, gc=False):
     archives: tuple[Archived, ...] = ()
     groups: tuple[GroupImage, ...] = ()
     inflow: InflowImage | None = None
+    waits: bytes = b""
 
 
 class StageImage(msgspec.Struct, frozen=True, gc=False):
@@ -163,6 +164,7 @@ def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]
         _archives(log) if log.has_holders else (),
         group_images(log),
         inflow_image(log.inflow) if log.inflow is not None else None,
+        bytes(log.waits or b""),
     )
 
 
@@ -190,6 +192,7 @@ def restore_log(log: Log, image: LogImage) -> None:
     log.last_write_ts = image.last_write_ts
     log.granted_ceiling = image.granted_ceiling
     log.published = dict(image.published)
+    log.waits = bytearray(image.waits) or None
     if image.queue is not None:
         log.queue = Queue(image.queue.cursor, image.queue.dead_lettered, LeaseTable.of(image.queue.leases))
     restore_groups(log, image.groups)

@@ -328,6 +328,10 @@ COMPONENTS: dict[str, Schema] = {
             "records": RECORDS,
             "node": WRITE_OPTIONS["node"],
             "disable_backpressure": WRITE_OPTIONS["disable_backpressure"],
+            "delay_ms": DELAY["delay_ms"]
+            | {"description": "Queue: nobody gets these jobs earlier, counted from when they are published."},
+            "not_before": DELAY["not_before"]
+            | {"description": "The same as a time, in milliseconds since the epoch, instead of `delay_ms`."},
         }
         | PLACE,
     ),

@@ -1,8 +1,8 @@
 """The body of a write as an Arrow stream, to checked columns.
 
 The columns `data`, `tag`, `node` and `meta` are text, of which `data` and `meta` are JSON; a null is `null` as data and
-nothing elsewhere. Others are ignored, so that what was read can be written again. What a JSON body says beside its
-records is in the query of the address.
+nothing elsewhere. `delay_ms` and `not_before` are whole numbers, for stages of jobs. Others are ignored, so that what
+was read can be written again. What a JSON body says beside its records is in the query of the address.
 
 That all texts of a column are JSON is checked in one pass over all of them as the elements of one array. A text that
 is no JSON value could still make up one with its neighbours, but then the elements are not as long as the texts.
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from topics.core.records import DEFAULT_LIMITS, Json, RecordLimits, Records
+from topics.core.waits import WAIT_MS_LIMIT, waits_of
 from topics.errors import BatchTooLarge, InvalidRequest
 from topics.limits import U64_MAX
 from topics.wire import json
@@ -56,6 +57,7 @@ def decode_arrow_write(body: bytes, query: Query, limits: RecordLimits = DEFAULT
     )
     batch = WriteBatch(records)
     batch.take_options(_options(query))
+    batch.waits = _waits(table)
     return batch
 
 
@@ -161,6 +163,27 @@ def _text_column(table: Any, name: str, bytes_max: int) -> list[str] | None:
         raise _refuse(name, f"column {name} must be text, not {column.type}", "string, large_string or a dictionary")
     texts: list[str] = column.fill_null("").to_pylist()
     return texts
+
+
+def _waits(table: Any) -> bytes:
+    """How long each record waits, by one of the two columns that can say it."""
+    not_before, delay_ms = _milliseconds(table, "not_before"), _milliseconds(table, "delay_ms")
+    if not_before is not None and delay_ms is not None:
+        raise _refuse("delay_ms", "columns delay_ms and not_before both say how long: have one of them", "one of them")
+    return waits_of(not_before) if not_before is not None else waits_of(-delay_ms) if delay_ms is not None else b""
+
+
+def _milliseconds(table: Any, name: str) -> Any | None:
+    column = _column(table, name)
+    if column is None or not len(column):
+        return None
+    expected = f"whole numbers from 0 to {WAIT_MS_LIMIT - 1}"
+    if not pa.types.is_integer(column.type):
+        raise _refuse(name, f"column {name} must have {expected}, not {column.type}", expected)
+    least, most = pc.min_max(column).as_py().values()
+    if least < 0 or most >= WAIT_MS_LIMIT:
+        raise _refuse(name, f"column {name} must have {expected}, not {least if least < 0 else most}", expected)
+    return column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def _options(query: Query) -> WriteBody:

@@ -78,6 +78,7 @@ class WriteBatch:
         "not_before_ms",
         "partition",
         "records",
+        "waits",
     )
 
     def __init__(self, records: Records) -> None:
@@ -92,6 +93,8 @@ class WriteBatch:
         self.delay_ms = 0
         self.not_before_ms = 0
         """Of jobs: nobody gets them before."""
+        self.waits = b""
+        """The same of each of them, where a body says that (`core/waits.py`)."""
 
     def take_options(self, body: WriteBody) -> None:
         self.dedupe_key = _dedupe_key(body)

@@ -13,7 +13,7 @@ from topics.core.dedupe import DedupeKey, check_idempotency_key
 from topics.core.partition import partition_of
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
-from topics.errors import Throttled
+from topics.errors import InvalidRequest, Throttled
 from topics.server.answers import NS_PER_MS, later, when_done
 from topics.server.arrow import or_arrow, sends_arrow, with_codecs
 from topics.server.auth import check_config
@@ -39,7 +39,14 @@ def _write_arrow(context: Context, request: Request, reply: Reply) -> None:
     from topics.wire.arrowbody import decode_arrow_write
 
     context.ready()
-    _write(context, request, reply, decode_arrow_write(request.body, Query(request.query), context.record_limits))
+    batch = decode_arrow_write(request.body, Query(request.query), context.record_limits)
+    if batch.waits:
+        raise InvalidRequest(
+            "a write waits as a whole: say delay_ms or not_before in the query, or stage jobs with times of their own",
+            field="delay_ms",
+            expected="no column delay_ms or not_before",
+        )
+    _write(context, request, reply, batch)
 
 
 def _write(context: Context, request: Request, reply: Reply, batch: WriteBatch) -> None:

@@ -51,7 +51,8 @@ def _stage(context: Context, request: Request, reply: Reply, wanted: StageReques
         context.throttle.admit()
     # The name alone says whose a stage is, so another key must not add to it or learn of it.
     _check_stages(host, request, (wanted.stage,))
-    command = Stage(wanted.stage, topic, wanted.batch.records, partition_for(host, topic, wanted.batch), wanted.at)
+    partition = partition_for(host, topic, wanted.batch)
+    command = Stage(wanted.stage, topic, wanted.batch.records, partition, wanted.at, wanted.waits)
 
     def make(ticket: Ticket) -> Response:
         state = ticket.result()
@@ -139,8 +140,9 @@ ROUTES = (
             "Puts records aside for a topic: durable, seen by nobody, and gone at `expires_ts` unless their stage is "
             "published. A stage takes records until then, all for one partition of one topic. A repeated request adds "
             "its records again, unless it says at which place in the stage they belong (`at`); use a fresh stage name "
-            "for each attempt and abort the others. The body may be an "
-            "Arrow stream, as that of a write; `stage` is then a parameter of the query.",
+            "for each attempt and abort the others. Jobs may wait: `delay_ms` counts from the publish. The body may be "
+            "an Arrow stream, as that of a write; `stage` is then a parameter of the query, and each job may have a "
+            "`delay_ms` or `not_before` of its own, in a column.",
             "batches",
             parameters=(TOPIC,),
             request_body=or_arrow(body("StageRequest")),
