@@ -23,10 +23,11 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "sets up and tests the project itself",
     "docs/BENCHMARKS.md": "measures for minutes",
     "docs/CLI.md": "tests/cli/test_examples.py",
+    "docs/GROUPS.md": "tests/contract/test_sdk_group.py",
     "docs/OPERATIONS.md": "tests/test_deploy.py",
     "docs/ROUTERS.md": "the engine's verbs by name",
     "docs/SDK.md": "signatures and docstrings",
-    "docs/SPARK.md": "tests/spark, and examples/spark in tests/spark/e2e/test_examples.py",
+    "docs/SPARK.md": "tests/spark/e2e/test_examples.py",
     "examples/live/README.md": "tests/e2e/test_live_page.py",
 }
 """Documents with code that is not run here: what runs it instead, or why nothing does."""
@@ -35,6 +36,7 @@ NOT_RUN = {
     "README.md": 1,
     "docs/getting-started.md": 2,
     "docs/guides/browser.md": 1,
+    "docs/guides/dataframes.md": 1,
 }
 """Blocks that are marked as not run, each with its reason."""
 

@@ -23,7 +23,7 @@ def test_known_fields_pass_unchanged() -> None:
     ("fields", "said"),
     [
         ({"ttl": 5}, "config has no field ttl; did you mean ttl_ms?"),
-        ({"zzz": 5}, "config has no field zzz; there are auto_create, "),
+        ({"zzz": 5}, "config has no field zzz; there are alias, auto_create, "),
     ],
 )
 def test_an_unknown_config_field_is_named(fields: dict[str, object], said: str) -> None:
