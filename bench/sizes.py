@@ -71,7 +71,7 @@ FULL = Sizes(
     queue_short=40_000,
     queue_ready=1_000_000,
     queue_leased=100_000,
-    spark_records=1_000_000,
+    spark_records=2_000_000,
     spark_batches=30,
 )
 QUICK = Sizes(

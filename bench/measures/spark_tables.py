@@ -28,7 +28,9 @@ ARCHIVE_BAR = 200_000
 MICRO_BATCH_MS = 300
 PEER = "Spark on Parquet"
 TASKS = 4
-ROWS = "struct(id, concat('order-', id) AS name, 'x' AS fill, repeat('payload ', 8) AS text) AS data"
+TEXT = "concat(md5(cast(id AS string)), md5(cast(-id AS string)))"
+"""Different in each row, as events are: a file that repeats itself is a matter of its compression."""
+ROWS = f"struct(id, concat('order-', id) AS name, 'x' AS fill, {TEXT} AS text) AS data"
 
 
 def _rate(count: int, work: Callable[[], object]) -> float:
@@ -56,14 +58,16 @@ class _Tables:
         self._spark, self._url, self._place, self._sizes, self._step = spark, url, directory, sizes, step
         self._count = sizes.spark_records
         connect(spark, url)
+        self._rows = spark.range(0, self._count, 1, TASKS).selectExpr(ROWS).persist()
 
     def figures(self) -> list[Figure]:
         writes, parquet_writes, reads, parquet_reads = [], [], [], []
+        self._step(f"making {self._rows.count():,} rows")
         for number in range(self._sizes.rounds):
             self._step(f"writing {self._count:,} rows, round {number + 1}")
             topic, path = f"rows-{number}", str(self._place / f"rows-{number}")
             writes.append(_rate(self._count, partial(self._write, topic)))
-            parquet_writes.append(_rate(self._count, partial(self._rows().write.parquet, path)))
+            parquet_writes.append(_rate(self._count, partial(self._rows.write.parquet, path)))
             self._step("reading them")
             reads.append(_rate(self._count, partial(self._sum, self._read(topic))))
             parquet_reads.append(_rate(self._count, partial(self._sum, self._spark.read.parquet(path))))
@@ -75,14 +79,11 @@ class _Tables:
             self._latency(),
         ]
 
-    def _rows(self) -> DataFrame:
-        return self._spark.range(0, self._count, 1, TASKS).selectExpr(ROWS)
-
     def _write(self, topic: str) -> None:
-        self._rows().write.format("topics").option("topic", topic).mode("append").save()
+        self._rows.write.format("topics").option("topic", topic).mode("append").save()
 
     def _read(self, topic: str) -> DataFrame:
-        return self._spark.read.format("topics").option("topic", topic).load().select("data")
+        return self._spark.read.format("topics").schema("data string").option("topic", topic).load()
 
     def _sum(self, rows: DataFrame) -> None:
         """All values of all rows are looked at, as text from a topic and as columns from a file."""

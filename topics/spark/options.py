@@ -39,7 +39,7 @@ _DEFAULTS: Final = {
     "schema": "",
     "onGap": FAIL,
     "pushdown": "false",
-    "rowsPerTask": "250000",
+    "rowsPerTask": "1000000",
     "maxRowsPerTrigger": "0",
     "maxBytesPerTrigger": "0",
     "waitMs": "1000",
@@ -77,7 +77,7 @@ class Options:
     on_gap: str = FAIL
     pushdown: bool = False
     """Whether filters narrow down what is read; then the DataFrame is good for one query that names it once."""
-    rows_per_task: int = 250_000
+    rows_per_task: int = 1_000_000
     rows_per_trigger_max: int = 0
     bytes_per_trigger_max: int = 0
     wait_ms: int = 1 * SECOND_MS

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from topics.errors import TopicsError
-from topics.limits import ARROW_RECORDS_MAX, BYTE_BUDGET_MAX
+from topics.limits import BYTE_BUDGET_MAX
 from topics.spark.columns import Columns
 from topics.spark.jobs import as_jobs
 from topics.spark.options import ROW, Options
@@ -17,6 +17,8 @@ from topics.spark.ranges import SeqRange, match_of
 from topics.spark.server import Gap, Server
 
 RECREATED: Final = "recreated"
+PAGE_RECORDS: Final = 16_384
+"""Records asked for at once: large pages fall out of the processor's caches on their way, small ones cost calls."""
 
 
 class RecordsLost(TopicsError):
@@ -37,7 +39,7 @@ def read_range(server: Server, options: Options, columns: Columns, wanted: SeqRa
             wanted.topic,
             partition=wanted.partition,
             from_seq=cursor,
-            limit=min(ARROW_RECORDS_MAX, wanted.to_seq - cursor),
+            limit=min(PAGE_RECORDS, wanted.to_seq - cursor),
             max_batch_bytes=BYTE_BUDGET_MAX,
             **asked,
         )
