@@ -1,0 +1,100 @@
+"""Series, overview and settings over a real socket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.client.rig import on_loop
+from tests.server.accountrig import ADMIN_KEY, Served, accounts_served
+from tests.server.api import Api, serving
+from topics.server.series import SERIES
+
+
+async def beats(served: Served, count: int) -> None:
+    """Seconds go by."""
+    for _ in range(count):
+        served.clock.ahead_ms += 1000
+        await served.context.observer.beat(served.context.host.engine)
+
+
+@on_loop
+async def test_what_happens_shows_in_the_series(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        await beats(served, 2)
+        for _ in range(3):
+            await served.api.write("orders", 1, 2)
+        await served.api.diff("orders")
+        await served.api.get("/v0/topics/none")
+        await beats(served, 12)
+        found = (await served.api.get("/v0/series")).body
+        assert found["step_ms"] == 1000 and set(found["series"]) == set(SERIES)
+        assert len(found["times"]) >= 12 and found["times"] == sorted(found["times"])
+        sums = {name: sum(value or 0 for value in each["values"]) for name, each in found["series"].items()}
+        assert sums["records"] > 5 and sums["writes"] > 2 and sums["reads"] > 0 and sums["errors"] > 0
+        assert sums["wal_bytes"] > 0 and sums["free_disk"] > 0 and sums["wal_disk"] > 0
+        last = found["times"][-3]
+        newer = (await served.api.get(f"/v0/series?since={last}&names=records,writes")).body
+        assert newer["times"] == found["times"][-2:] and set(newer["series"]) == {"records", "writes"}
+        coarse = (await served.api.get("/v0/series?step=10s")).body
+        assert coarse["step_ms"] == 10_000 and 1 <= len(coarse["times"]) < len(found["times"])
+        for query, field in (("step=2s", "step"), ("names=records,nothing", "names")):
+            refused = await served.api.get(f"/v0/series?{query}")
+            assert refused.refusal == (400, "invalid_request") and refused.error["detail"]["field"] == field
+
+
+@on_loop
+async def test_the_overview_shows_what_somebody_may_see(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=f"{ADMIN_KEY},narrow:r:tenant.") as served:
+        served.api.key = ADMIN_KEY
+        await beats(served, 1)
+        await served.api.write("tenant.a", *range(50))
+        await served.api.write("other", *range(20))
+        await served.api.put("/v0/topics/x", {})
+        await served.context.audit.mirror()
+        await beats(served, 1)
+        seen = (await served.api.get("/v0/overview")).body
+        assert [each["topic"] for each in seen["top_topics"]] == ["tenant.a", "other"]
+        assert seen["events"][-1]["kind"] == "started" and seen["logs"][0]["healthy"] is True
+        assert seen["storage"]["free_bytes"] > 0 and seen["now"]["connections"] >= 0
+        narrow = Api(served.server.url)
+        narrow.key = "narrow"
+        assert [each["topic"] for each in (await narrow.get("/v0/overview")).body["top_topics"]] == ["tenant.a"]
+
+
+@on_loop
+async def test_trouble_becomes_an_alert_and_goes_again(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        served.context.host.engine.checkpoint_error = OSError(28, "No space left on device")
+        await beats(served, 1)
+        (alert,) = [each for each in (await served.api.get("/v0/overview")).body["alerts"] if "check" in each["id"]]
+        assert "No space left" in alert["text"] and alert["todo"] and alert["since_ts"]
+        served.context.host.engine.checkpoint_error = None
+        await beats(served, 10)
+        seen = (await served.api.get("/v0/overview")).body
+        assert not [each for each in seen["alerts"] if "check" in each["id"]]
+        assert [each["kind"] for each in seen["events"] if "heckpoint" in each["text"]] == ["over", "alert"]
+
+
+@on_loop
+async def test_settings_say_where_they_come_from_and_no_secret(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=f"{ADMIN_KEY},reader:r", wal_shards=3) as served:
+        served.context.origins = {"wal_shards": "--wal-shards", "api_keys": "TOPICS_API_KEYS"}
+        served.api.key = ADMIN_KEY
+        answer = await served.api.get("/v0/settings")
+        shown = {each["setting"]: each for each in answer.body["settings"]}
+        assert (shown["wal_shards"]["value"], shown["wal_shards"]["origin"]) == (3, "--wal-shards")
+        assert shown["api_keys"]["origin"] == "TOPICS_API_KEYS" and shown["log_level"]["origin"] == "default"
+        assert ADMIN_KEY.encode() not in answer.raw
+        reader = Api(served.server.url)
+        reader.key = "reader"
+        assert (await reader.get("/v0/settings")).status == 403
+
+
+@on_loop
+async def test_an_open_server_shows_all_of_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        assert (await api.get("/v0/series")).status == 200
+        assert (await api.get("/v0/overview")).body["events"]
+        assert (await api.get("/v0/settings")).body["settings"]

@@ -1,0 +1,194 @@
+"""`topics audit …`: the audit log of a server or a directory. Follow it, search it, and see whether it was changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+from cyclopts import Parameter
+from rich.text import Text
+
+from topics.cli import eventloop
+from topics.cli.accounts import Fields, RemoteDesk, calling
+from topics.cli.durations import milliseconds
+from topics.cli.exitcode import Exit
+from topics.cli.pretty import moment
+from topics.cli.screen import JsonFlag, Screen, counted, printable
+from topics.cli.target import DEFAULT_TARGET, Target, require_directory
+from topics.clock import SystemClock
+from topics.server.auditfile import AuditFile
+from topics.server.auditreading import Search, verify_files
+from topics.storage.fs import RealFs
+
+FOLLOW_S = 1.0
+PAGE = 1000
+
+
+def tail(
+    *,
+    lines: Annotated[int, Parameter(name=["--lines", "-n"], help="How many of the last lines.")] = 20,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Go on with what comes.", negative="")] = False,
+    json: JsonFlag = None,
+    target: Target = DEFAULT_TARGET,
+) -> None:
+    """Show the last lines of the audit log, the newest last.
+
+    For example:
+
+        topics audit tail -n 50
+        topics audit tail -f
+    """
+    screen = Screen(json)
+
+    async def work() -> None:
+        shown_seq = 0
+        while True:
+            found = await _newest(target, max(lines, 1), shown_seq)
+            for entry in reversed(found):
+                _print(screen, entry)
+                shown_seq = entry["seq"]
+            if not follow:
+                return
+            await asyncio.sleep(FOLLOW_S)
+
+    eventloop.run(work())
+
+
+def search(
+    text: Annotated[str, Parameter(help="Anywhere in a line, in any case.", show_default=False)] = "",
+    /,
+    *,
+    action: Annotated[str, Parameter(help="Part of the action, like sign_in.", show_default=False)] = "",
+    name: Annotated[str, Parameter(help="What it was done to.", show_default=False)] = "",
+    who: Annotated[str, Parameter(help="An e-mail, or the name or id of a key.", show_default=False)] = "",
+    outcome: Annotated[str, Parameter(help="begun, done, or the code of an error.", show_default=False)] = "",
+    since: Annotated[str | None, Parameter(help="Not older than this, like 24h.", show_default=False)] = None,
+    limit: Annotated[int, Parameter(help="As many lines at most.")] = 100,
+    json: JsonFlag = None,
+    target: Target = DEFAULT_TARGET,
+) -> None:
+    """Find lines of the audit log that fit all that is asked for, the newest first.
+
+    For example:
+
+        topics audit search --action DELETE --since 24h
+        topics audit search --who ada@example.org
+    """
+    screen = Screen(json)
+    from_ms = 0 if since is None else SystemClock().now_ms() - milliseconds("since", since)
+    wanted = Search(action, name, who, outcome, text, from_ms)
+    for entry in eventloop.run(_found(target, wanted, limit)):
+        _print(screen, entry)
+
+
+def verify(*, json: JsonFlag = None, target: Target = DEFAULT_TARGET) -> int:
+    """Follow the chain of hashes through the audit log. Ends with 1 when it does not hold.
+
+    A server also compares the files with the copy in its log. Note the last hash somewhere else now and then: a chain
+    that still has it was not rewritten. For example:
+
+        topics audit verify
+        topics audit verify --dir ./data
+    """
+    screen = Screen(json)
+    verdict = eventloop.run(_verdict(target))
+    said = f"intact: {counted(verdict['line_count'], 'line')}, the last is {verdict['last_seq']} {verdict['last_hash']}"
+    if not verdict["intact"]:
+        said = f"NOT intact after {counted(verdict['line_count'], 'line')}: {verdict['problem']}"
+    screen.show(verdict, lambda: Text(printable(said), style="green" if verdict["intact"] else "bold red"))
+    return Exit.OK if verdict["intact"] else Exit.FAILED
+
+
+SUMMARY = "The audit log: follow it, search it, and see whether anybody changed it."
+COMMANDS = (tail, search, verify)
+
+
+# ---- where it comes from
+
+
+async def _newest(target: Target, limit: int, after_seq: int) -> list[Fields]:
+    """The newest lines behind a number, the newest first."""
+    found = await _found(target, Search(), PAGE if after_seq else limit)
+    return [entry for entry in found if entry["seq"] > after_seq]
+
+
+async def _found(target: Target, wanted: Search, limit: int) -> list[Fields]:
+    if target.address is None:
+        return list(islice(_in_files(target, wanted), limit))
+    caller = calling(target)
+    caller.open()
+    desk = RemoteDesk(caller)
+    try:
+        found: list[Fields] = []
+        cursor = ""
+        while len(found) < limit:
+            query = {name: value for name, value in _query(wanted).items() if value}
+            query |= {"page_size": min(PAGE, limit - len(found))} | ({"cursor": cursor} if cursor else {})
+            page = await desk.call("GET", f"/v1/audit?{urlencode(query)}", repeatable=True)
+            found += page["entries"]
+            cursor = page.get("next_cursor", "")
+            if not cursor:
+                break
+        return found
+    finally:
+        await caller.close()
+
+
+def _query(wanted: Search) -> Fields:
+    fields = asdict(wanted)
+    return {"from_ts" if name == "from_ms" else "to_ts" if name == "to_ms" else name: fields[name] for name in fields}
+
+
+def _in_files(target: Target, wanted: Search) -> Iterator[Fields]:
+    assert target.dir is not None
+    require_directory(target.dir)
+    files = AuditFile(RealFs(), target.dir)
+    for path in reversed(files.files()):
+        for line in reversed(files.lines(path)):
+            try:
+                entry = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                continue
+            if wanted.finds(entry, line):
+                yield entry
+
+
+async def _verdict(target: Target) -> Fields:
+    if target.address is not None:
+        caller = calling(target)
+        caller.open()
+        try:
+            return await RemoteDesk(caller).call("GET", "/v1/audit/verify", repeatable=True)
+        finally:
+            await caller.close()
+    assert target.dir is not None
+    require_directory(target.dir)
+    verdict = verify_files(AuditFile(RealFs(), target.dir))
+    fields: Fields = {
+        "intact": not verdict.problem,
+        "line_count": verdict.line_count,
+        "first_seq": verdict.first_seq,
+        "last_seq": 0 if verdict.last is None else verdict.last.seq,
+        "last_hash": "" if verdict.last is None else verdict.last.hash,
+    }
+    return fields | ({"problem": verdict.problem} if verdict.problem else {})
+
+
+def _print(screen: Screen, entry: Fields) -> None:
+    if screen.as_json:
+        screen.lines([msgspec.json.encode(entry)])
+        return
+    who = entry["who"] or entry["key"] or "everybody"
+    said = f"{moment(entry['at'], 'seconds')}  {entry['action']}  {entry['name']}  by {who}"
+    if entry["address"]:
+        said += f" from {entry['address']}"
+    failed = entry["outcome"] not in ("begun", "done")
+    text = Text(printable(said), style="yellow" if failed else "")
+    if failed:
+        text.append(f"  {printable(entry['outcome'])}", style="bold")
+    screen.out.print(text, soft_wrap=True)

@@ -1,0 +1,76 @@
+"""Requests and the audit log: which are noted, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from topics.errors import TopicsError
+from topics.server.audit import BEGUN, DONE
+from topics.server.context import Context
+from topics.server.message import Request
+from topics.server.principal import Scope
+from topics.server.route import Route
+from topics.server.websessions import SAFE_METHODS, address_of
+
+OVER_HTTP = "http"
+
+T = TypeVar("T")
+
+
+def is_noted(route: Route) -> bool:
+    """Whether requests of a route are noted by whoever dispatches them: all that administer or destroy."""
+    if route.noted is not None:
+        return route.noted
+    return route.method not in SAFE_METHODS and bool(route.scope & (Scope.ADMIN | Scope.DELETE))
+
+
+async def note(
+    context: Context,
+    request: Request,
+    action: str,
+    name: str,
+    *,
+    outcome: str = DONE,
+    who: str = "",
+    detail: Mapping[str, object] | None = None,
+) -> None:
+    """A line about a request; returns when it is on the disk."""
+    if context.audit is not None:
+        await context.audit.note(
+            action,
+            name,
+            key=request.principal.key_id,
+            who=who or request.principal.name,
+            over=OVER_HTTP,
+            outcome=outcome,
+            request_id=request.request_id,
+            address=address_of(request, context.settings.forwarded),
+            detail=detail,
+        )
+
+
+async def note_failure(context: Context, request: Request, action: str, name: str, outcome: str) -> None:
+    """A line about something that anybody can cause, unless there are too many."""
+    if context.audit is not None:
+        await context.audit.note_failure(
+            action,
+            name,
+            over=OVER_HTTP,
+            outcome=outcome,
+            address=address_of(request, context.settings.forwarded),
+            key=request.principal.key_id,
+            request_id=request.request_id,
+        )
+
+
+async def noted(
+    context: Context, request: Request, action: str, name: str, work: Callable[[], Awaitable[T]], **detail: object
+) -> T:
+    """Do something once its line is on the disk; when it fails, a second line says so."""
+    await note(context, request, action, name, outcome=BEGUN, detail=detail)
+    try:
+        return await work()
+    except TopicsError as error:
+        await note(context, request, action, name, outcome=error.code, detail=detail)
+        raise

@@ -1,0 +1,122 @@
+"""Observing the server for those who look at it: a sample a second, signs of trouble every ten.
+
+Held here are the series, the alerts and the last events; `routes/observing.py` shows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sized
+from typing import Final
+
+from topics.engine.engine import Engine
+from topics.model import TopicType
+from topics.server.alerts import Alerts, Dead, Lag, Signs
+from topics.server.context import Context
+from topics.server.sampling import Sampler
+from topics.server.series import Series
+from topics.server.storagesize import StorageSize, measure
+from topics.storage.wal import Wal
+
+SIGNS_BEATS: Final = 10
+LAGS_KEPT: Final = 30
+"""Looks that are remembered: five minutes."""
+DEAD_KEPT: Final = 60
+"""Ten minutes."""
+POSITIONS_MAX: Final = 1000
+"""Groups, and queues, that are looked at."""
+NS_PER_S: Final = 1_000_000_000
+
+
+class Observer:
+    def __init__(self, context: Context, connections: Sized) -> None:
+        self._context = context
+        self.series = Series()
+        self.alerts = Alerts()
+        self.storage = StorageSize()
+        self.sampler = Sampler(context, connections)
+        self._beats = 0
+        self._sampled_ns = 0
+        self._lags: deque[dict[tuple[str, str, str], int]] = deque(maxlen=LAGS_KEPT)
+        self._dead: deque[dict[str, int]] = deque(maxlen=DEAD_KEPT)
+        self._used: deque[tuple[int, int]] = deque(maxlen=LAGS_KEPT)
+        self._overruns: deque[int] = deque(maxlen=LAGS_KEPT)
+
+    def begin(self, engine: Engine) -> None:
+        self.sampler.begin(engine)
+        self._sampled_ns = self._context.clock.ticks_ns()
+        self.alerts.note(self._context.clock.now_ms(), "started", "The server is ready.")
+        for note in engine.report.notes:
+            self.alerts.note(self._context.clock.now_ms(), "mended", note)
+
+    async def beat(self, engine: Engine) -> None:
+        """Once a second."""
+        clock = self._context.clock
+        if self._beats % SIGNS_BEATS == 0:
+            store = engine.store
+            self.storage = await asyncio.to_thread(
+                measure, store.fs, store.directory, store.segment_dir, store.tiers.cold_dir
+            )
+            self.alerts.update(self._signs(engine), clock.now_ms())
+        self._beats += 1
+        now_ns = clock.ticks_ns()
+        elapsed_s = max((now_ns - self._sampled_ns) / NS_PER_S, 0.001)
+        self._sampled_ns = now_ns
+        self.series.add(clock.now_ms(), self.sampler.sample(engine, elapsed_s, self.storage))
+
+    def _signs(self, engine: Engine) -> Signs:
+        shards = (
+            [engine.wal.metrics(shard) for shard in range(engine.wal.shards)] if isinstance(engine.wal, Wal) else []
+        )
+        stopped = tuple(number for number, each in enumerate(shards) if each.read_only)
+        totals = engine.machine.totals
+        self._overruns.append(totals.overrun_count)
+        return Signs(
+            free_bytes=self.storage.free_bytes,
+            bytes_per_s=self._filling(),
+            stopped_shards=stopped,
+            stop_reason=shards[stopped[0]].last_error if stopped else "",
+            checkpoint_error="" if engine.checkpoint_error is None else str(engine.checkpoint_error),
+            admitted_share=self._context.throttle.share,
+            overrun_count=totals.overrun_count - self._overruns[0],
+            overrun_topic=totals.overrun_topic,
+            stalled_routers=engine.forwarding.stalled_count,
+            lags=self._lag_signs(engine),
+            dead=self._dead_signs(engine),
+        )
+
+    def _filling(self) -> float:
+        """Bytes a second by which the free space has shrunk in the last minutes."""
+        self._used.append((self._context.clock.now_ms(), self.storage.free_bytes))
+        (then_ms, then_bytes), (now_ms, now_bytes) = self._used[0], self._used[-1]
+        # A few seconds say nothing: a WAL file that is laid out at once would look like a flood.
+        if len(self._used) < LAGS_KEPT // 2 or now_ms <= then_ms:
+            return 0.0
+        return (then_bytes - now_bytes) * 1000 / (now_ms - then_ms)
+
+    def _lag_signs(self, engine: Engine) -> tuple[Lag, ...]:
+        now: dict[tuple[str, str, str], int] = {}
+        for topic in engine.groups.topics():
+            for state in engine.groups.list(topic):
+                if len(now) == POSITIONS_MAX:
+                    break
+                place = ("group", state.group, topic)
+                now[place] = now.get(place, 0) + state.lag
+        self._lags.append(now)
+        before = self._lags[0]
+        return tuple(Lag(*place, now=lag, before=before.get(place, lag)) for place, lag in now.items())
+
+    def _dead_signs(self, engine: Engine) -> tuple[Dead, ...]:
+        machine = engine.machine
+        if not (machine.topics.by_type[TopicType.QUEUE] or machine.topics.by_type[TopicType.HEAP]):
+            return ()
+        now: dict[str, int] = {}
+        for log_id in list(engine.checkpointer.dirty)[:POSITIONS_MAX]:
+            log = machine.logs.get(log_id)
+            if log is not None and log.queue is not None:
+                now[log.topic] = now.get(log.topic, 0) + log.queue.dead_lettered
+        now = {**(self._dead[-1] if self._dead else {}), **now}
+        self._dead.append(now)
+        before = self._dead[0]
+        return tuple(Dead(queue, total, total - before.get(queue, total)) for queue, total in now.items() if total)
