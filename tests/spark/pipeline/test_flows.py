@@ -1,0 +1,125 @@
+"""Pipelines from topics to topics: what comes out is what a batch query over the same records gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tests.spark.pipeline import deltas
+from topics.errors import InvalidRequest
+from topics.pipelinemodel import RunState
+from topics.spark.pipeline.flows import as_records, read_table
+from topics.spark.pipeline.runner import Runner
+from topics.sync import Client
+from topics.tablemodel import TableConfig, TableFormat
+from topics.testing.served import RunningServer
+from topics.wire.routing import partition_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COUNTRIES = pa.schema([("code", pa.string()), ("name", pa.string())])
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def run(spark: SparkSession, topics_server: RunningServer, tmp_path: Path) -> Callable[[], None]:
+    def once() -> None:
+        made = Runner(spark, url=topics_server.url, checkpoints=str(tmp_path / "positions"), available_now=True)
+        ended = made.run()
+        assert {each.state for each in ended} == {RunState.DONE}, ended
+
+    return once
+
+
+def datas(client: Client, topic: str) -> list[Any]:
+    return [record.data for record in client.topic(topic).diff(0, limit=1000).records]
+
+
+def write(client: Client, at_ms: int, sku: str, cents: Any) -> None:
+    at = f"2026-01-01T00:{at_ms // MINUTE_MS:02}:{at_ms % MINUTE_MS // 1000:02}Z"
+    client.topic("orders").write({"at": at, "sku": sku, "cents": cents})
+
+
+def test_windows_joins_and_late_data_over_a_restart(
+    run: Callable[[], None], topics_client: Client, tmp_path: Path
+) -> None:
+    """Sums by minute, joined with a table. What is later than the watermark allows is left out, all else is in."""
+    names = deltas.make(tmp_path / "names", COUNTRIES, feed=False)
+    write_deltalake(names, pa.Table.from_pylist([{"code": "a", "name": "apple"}], schema=COUNTRIES), mode="append")
+    topics_client.sql("CREATE TOPIC orders; CREATE TOPIC sums; CREATE TOPIC named PARTITIONS 3")
+    topics_client.sql(f"REGISTER TABLE names USING delta LOCATION '{names}' KEY (code)")
+    topics_client.sql(
+        "CREATE PIPELINE sums AS INSERT INTO TOPIC sums "
+        "SELECT value.sku, window.start AS since, sum(value.cents) AS cents, count(*) AS orders "
+        "FROM STREAM orders SCHEMA 'at timestamp, sku string, cents bigint' WATERMARK (value.at) DELAY '30 seconds' "
+        "GROUP BY value.sku, window(event_time, '1 minute')"
+    )
+    topics_client.sql(
+        "CREATE PIPELINE named AS INSERT INTO TOPIC named PARTITION BY (sku) "
+        "SELECT value.sku, names.name, value.cents FROM STREAM orders SCHEMA 'sku string, cents bigint' "
+        "JOIN names ON names.code = value.sku WHERE value.cents > 5"
+    )
+    for at_ms, sku, cents in [(1000, "a", 1), (59_000, "b", 2), (70_000, "a", 10), (2000, "a", 3)]:
+        write(topics_client, at_ms, sku, cents)
+    topics_client.topic("orders").write({"sku": 7})
+    run()
+    # The time is 01:10, minus 30 s: minute 0 is open still, and this is late but not too late.
+    write(topics_client, 50_000, "b", 4)
+    write(topics_client, 130_000, "a", 20)
+    write_deltalake(names, pa.Table.from_pylist([{"code": "b", "name": "berry"}], schema=COUNTRIES), mode="append")
+    run()
+    # The time is 02:10, minus 30 s: minute 0 is closed, and this is too late.
+    write(topics_client, 3000, "a", 1000)
+    write(topics_client, 100_000, "b", 30)
+    write(topics_client, 600_000, "c", 1)
+    run()
+
+    def total(sku: str, minute: int, cents: int, orders: int) -> dict[str, Any]:
+        return {"sku": sku, "since": f"2026-01-01T00:{minute:02}:00.000000Z", "cents": cents, "orders": orders}
+
+    wanted = [
+        total("a", 0, 4, 2),
+        total("a", 1, 10, 1),
+        total("a", 2, 20, 1),
+        total("b", 0, 6, 2),
+        total("b", 1, 30, 1),
+    ]
+    assert sorted(datas(topics_client, "sums"), key=lambda row: (row["sku"], row["since"])) == wanted
+    for partition in range(3):
+        for record in topics_client.topic("named").diff(partition=partition).records:
+            assert partition_of(record.data["sku"], 3) == partition, "the same as for a writer with that key"
+    named = [
+        record.data
+        for partition in range(3)
+        for record in topics_client.topic("named").diff(partition=partition).records
+    ]
+    assert sorted((row["name"], row["cents"]) for row in named) == [
+        ("apple", 10),
+        ("apple", 20),
+        ("apple", 1000),
+        ("berry", 30),
+    ]
+    report = topics_client.pipeline("sums").state().report
+    assert report is not None and report.error_rows_total == 1, "the record that does not fit the schema is told"
+
+
+def test_rows_become_records(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([("a", 1, "x")], "sku string, key int, tag string")
+    whole = as_records(rows, "")
+    assert whole.columns == ["data"] and whole.collect()[0]["data"].asDict() == {"sku": "a", "key": 1, "tag": "x"}
+    spread = as_records(rows, "sku, key").collect()[0]
+    assert spread["key"] == "a,1" and spread["data"]["key"] == 1
+    said = as_records(rows.selectExpr("tag", "sku AS data", "1 AS other"), "")
+    assert said.columns == ["tag", "data"]
+
+
+def test_a_table_of_a_database_cannot_be_joined(spark: SparkSession) -> None:
+    config = TableConfig(format=TableFormat.SQLITE, location="x.db", key=("id",))
+    with pytest.raises(InvalidRequest, match="lead it into a topic, and that by MERGE into a Delta table"):
+        read_table(spark, "joined", "t", config, "x.db")

@@ -1,0 +1,22 @@
+"""What a runner makes of the text that a dead query leaves."""
+
+from __future__ import annotations
+
+from topics.spark.pipeline.stops import FINAL, told
+
+TRACE = """[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed
+  File "deltachanges.py", line 80, in read_versions
+topics.spark.pipeline.stops.PositionGone: version 3 cannot be read any more
+
+\tat org.apache.spark.api.python.PythonRunner
+"""
+
+
+def test_an_error_of_ours_is_found_within_a_trace() -> None:
+    assert told(TRACE) == ("PositionGone", "version 3 cannot be read any more")
+    assert "PositionGone" in FINAL and "TableChanged" not in FINAL
+
+
+def test_of_any_other_the_first_line_is_told() -> None:
+    assert told("\n[DIVIDE_BY_ZERO] Division by zero.\n at x") == ("", "[DIVIDE_BY_ZERO] Division by zero.")
+    assert told("") == ("", "nothing is known about it")

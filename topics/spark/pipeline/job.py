@@ -1,0 +1,329 @@
+"""The life of one pipeline in a runner: taken, begun, watched, begun again, paused, let go.
+
+      starting ── begun ──▶ running ── a query fails ──▶ retrying ── after a while ──▶ starting
+         ▲                    │  │                          (at once when the table has other columns)
+         │   resumed, or      │  └── fails for good ──▶ failed ── another definition ──▶ starting
+         └── another digest ──┤
+                              ├── paused by somebody ──▶ paused
+                              └── at the end of what there is ──▶ done
+
+A definition that changed is begun at the position that the old one had: a query that is stopped in the middle of a
+batch does that batch again, and what it had published it does not publish twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Literal, Protocol
+
+from topics.clock import Clock
+from topics.errors import ConnectionFailed, InvalidRequest, NotFound, PipelineTaken, TopicsError, Unavailable
+from topics.limits import SECOND_MS
+from topics.pipelinemodel import (
+    LogLine,
+    PipelineOrders,
+    PipelineReport,
+    PipelineState,
+    RouteProgress,
+    RunState,
+)
+from topics.spark.pipeline.flows import MISFITS
+from topics.spark.pipeline.progress import Progress
+from topics.spark.pipeline.queries import Running
+from topics.spark.pipeline.stops import FINAL, TableChanged, told
+from topics.tablemodel import TableRoute
+
+REPORT_MS: Final = 2 * SECOND_MS
+NEWS_MS: Final = 500
+"""How often it is told at most that a batch is done."""
+RETRY_MS: Final = 1 * SECOND_MS
+RETRY_MS_MAX: Final = 60 * SECOND_MS
+TAKEN_MS: Final = 30 * SECOND_MS
+"""With an end in sight: how long another runner is waited for. One that has died is not waited for that long."""
+YOUNG_MS: Final = 15 * SECOND_MS
+ATTEMPTS_MAX: Final = 4
+"""With an end in sight: how often a failing query is begun before the pipeline has failed."""
+LINES_MAX: Final = 200
+_BY_VERSION: Final = "version "
+ENDED: Final = frozenset({RunState.DONE, RunState.FAILED, RunState.PAUSED})
+
+
+class Reporting(Protocol):
+    def report(self, pipeline: str, report: PipelineReport, lines: Sequence[LogLine]) -> PipelineOrders: ...
+
+
+class Job:
+    def __init__(
+        self,
+        state: PipelineState,
+        *,
+        begin: Callable[[PipelineState], list[Running]],
+        server: Reporting,
+        runner: str,
+        clock: Clock,
+        available_now: bool,
+        ui: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.state = state
+        """The definition as the server last told it."""
+        self.phase: RunState | None = None
+        """None while it is another runner's."""
+        self.last_error: str | None = None
+        self._last_error_ms: int | None = None
+        self._begin = begin
+        self._server = server
+        self._runner = runner
+        self._clock = clock
+        self._available_now = available_now
+        self._ui = ui
+        self._digest = ""
+        """That of the definition that runs."""
+        self._running: list[Running] = []
+        self._shown: list[Running] = []
+        """Those that were begun last, for what there is to tell of them after their end."""
+        self._ended_sums = _sums_before(state)
+        """What queries counted that have ended, also those of earlier runners."""
+        self._begun_ms = 0
+        self._restarts = 0
+        self._failures = 0
+        """In a row."""
+        self._refused_ms: int | None = None
+        """Since when it cannot be taken."""
+        self._retry_at_ms = 0
+        self._reported_ms = 0
+        self._has_news = False
+        self._said: RunState | None = None
+        self._lines: list[LogLine] = []
+        self._behind_ms: int | None = None
+        self._position_before = "" if state.report is None else state.report.position
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do, for a runner that stops at the end."""
+        if self.phase is None and self._refused_ms is not None:
+            return self._clock.now_ms() - self._refused_ms >= TAKEN_MS
+        return self.phase in ENDED
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its queries are in their first, most expensive moments; with an end in sight, until that."""
+        if self.phase is not RunState.RUNNING:
+            return False
+        young = self._clock.now_ms() - self._begun_ms < YOUNG_MS
+        return self._available_now or (young and any(each.progress.batch_id is None for each in self._running))
+
+    def step(self, may_begin: bool = True) -> None:
+        """Do what is due now; never waits for long. Queries are begun only when that may be."""
+        if self.phase is None and not (may_begin and self._take()):
+            return
+        if self.state.paused:
+            if self.phase is not RunState.PAUSED:
+                self._stop()
+                self._enter(RunState.PAUSED, "paused")
+        elif self.phase is RunState.PAUSED or (self._digest and self._digest != self.state.digest):
+            words = "resumed" if self.phase is RunState.PAUSED else "the definition has changed"
+            self._stop()
+            self._failures = 0
+            self._enter(RunState.STARTING, words)
+        if self.phase is RunState.RETRYING and self._clock.now_ms() >= self._retry_at_ms:
+            self.phase = RunState.STARTING
+        if self.phase is RunState.STARTING and may_begin:
+            self._start()
+        elif self.phase is RunState.RUNNING:
+            self._watch()
+        self._report()
+
+    def end(self, phase: RunState = RunState.STOPPED) -> None:
+        """Stop it and let go of it; the position stays."""
+        self._stop()
+        if self.phase is None:
+            return
+        if self.phase not in (RunState.DONE, RunState.FAILED):
+            self._enter(phase, "the runner has ended")
+        with suppress(TopicsError):
+            self._send()
+
+    def drop(self) -> None:
+        """Stop it because it is not there any more."""
+        self._stop()
+
+    def _take(self) -> bool:
+        self.phase = RunState.STARTING
+        try:
+            self._send()
+        except TopicsError as error:
+            # Another runner's, or nobody can be asked: the next look tries again.
+            self.phase, self.last_error = None, error.message
+            self._refused_ms = self._clock.now_ms() if self._refused_ms is None else self._refused_ms
+            return False
+        self.last_error = self._refused_ms = None
+        return True
+
+    def _start(self) -> None:
+        self._digest, self._begun_ms = self.state.digest, self._clock.now_ms()
+        try:
+            self._running = self._shown = self._begin(self.state)
+        except (ConnectionFailed, Unavailable) as error:
+            self._fail(str(error), "")
+        except (InvalidRequest, NotFound) as error:
+            self._fail(error.message, "InvalidRequest")
+        except Exception as error:
+            name, words = told(error)
+            self._fail(words, name)
+        else:
+            count = len(self._running)
+            self._enter(RunState.RUNNING, f"begun with {count} {'query' if count == 1 else 'queries'}")
+
+    def _watch(self) -> None:
+        """Look after the queries: what they did, whether one has failed, whether all are done."""
+        for running in self._running:
+            if running.progress.take(running.query.recentProgress):
+                self._failures, self._has_news = 0, True
+        failed = [running for running in self._running if not running.query.isActive and running.query.exception()]
+        if failed:
+            name, words = told(str(failed[0].query.exception()))
+            self._stop()
+            self._fail(words, name)
+        elif all(not running.query.isActive for running in self._running):
+            # A query without an error ends when it is told to.
+            self._stop()
+            self._enter(RunState.DONE, "done")
+
+    def _fail(self, words: str, name: str) -> None:
+        self._restarts += 1
+        if name == TableChanged.__name__:
+            self._enter(RunState.STARTING, words)
+            return
+        self._failures += 1
+        self.last_error, self._last_error_ms = words, self._clock.now_ms()
+        is_final = name in FINAL or name == InvalidRequest.__name__
+        if is_final or (self._available_now and self._failures >= ATTEMPTS_MAX):
+            self._enter(RunState.FAILED, words, "error")
+            return
+        wait_ms = min(RETRY_MS << min(self._failures - 1, 10), RETRY_MS_MAX)
+        self._retry_at_ms = self._clock.now_ms() + wait_ms
+        self._enter(RunState.RETRYING, f"{words}; again in {wait_ms // SECOND_MS} s", "error")
+
+    def _stop(self) -> None:
+        """End the queries and keep their sums."""
+        for running in self._running:
+            running.query.stop()
+            running.progress.take(running.query.recentProgress)
+        self._ended_sums = self._sums()
+        self._running = []
+
+    def _enter(self, phase: RunState, words: str, level: Literal["info", "error"] = "info") -> None:
+        self.phase, self._said = phase, None
+        self._lines.append(LogLine(self._clock.now_ms(), level, words))
+        del self._lines[:-LINES_MAX]
+
+    def _report(self) -> None:
+        now_ms = self._clock.now_ms()
+        waited_ms = now_ms - self._reported_ms
+        if self.phase is not self._said or waited_ms >= (NEWS_MS if self._has_news else REPORT_MS):
+            self._reported_ms, self._has_news = now_ms, False
+            try:
+                self._send()
+            except PipelineTaken as error:
+                self._stop()
+                self.phase, self._said = None, None
+                self.last_error = error.message
+                return
+            except TopicsError:
+                # Nobody listens now. The queries go on; what there is to say is said when somebody does.
+                return
+
+    def _send(self) -> PipelineOrders:
+        lines, self._lines = self._lines, []
+        try:
+            orders = self._server.report(self.state.pipeline, self._current(), lines)
+        except TopicsError:
+            self._lines = [*lines, *self._lines][-LINES_MAX:]
+            raise
+        self._said = self.phase
+        return orders
+
+    def _sums(self) -> Counter[str]:
+        """What was counted over all queries: `input`, `misfits`, and of each route `records:` and `errors:`."""
+        sums = Counter(self._ended_sums)
+        for running in self._running:
+            sums["input"] += running.progress.input_rows
+            for name, count in running.progress.observed.items():
+                kind, _, column = name.partition(".")
+                if kind.startswith(MISFITS):
+                    sums["misfits"] += count
+                    continue
+                word = column.rstrip("0123456789")
+                sums[f"{word}:{running.routes[int(column[len(word) :])].number}"] += count
+        return sums
+
+    def _current(self) -> PipelineReport:
+        assert self.phase is not None
+        sums = self._sums()
+        known = [each.progress for each in self._shown]
+        lags = [each.lag for each in known if each.lag is not None]
+        lag = max(lags, default=None)
+        by_version = any(each.position.startswith(_BY_VERSION) for each in known)
+        written = sum(count for name, count in sums.items() if name.startswith("records:"))
+        errors = sum(count for name, count in sums.items() if name.startswith("errors:")) + sums["misfits"]
+        slowest = max(known, key=lambda each: each.lag or 0, default=Progress())
+        return PipelineReport(
+            runner=self._runner,
+            state=self.phase,
+            position=slowest.position or self._position_before,
+            lag_versions=lag if by_version else None,
+            lag_records=None if by_version else lag,
+            lag_ms=self._lag_ms(lag),
+            input_rows_per_second=sum(each.progress.input_rows_per_second for each in self._running),
+            output_rows_per_second=sum(each.progress.output_rows_per_second for each in self._running),
+            input_rows_total=sums["input"],
+            output_rows_total=written if self.state.table is not None else sums["input"] - sums["misfits"],
+            error_rows_total=errors,
+            batch_id=slowest.batch_id,
+            batch_ms=slowest.batch_ms,
+            restarts=self._restarts,
+            last_error=self.last_error,
+            last_error_ts=self._last_error_ms,
+            spark_ui=self._ui(),
+            digest=self._digest,
+            routes=tuple(_route_progress(route, each.progress, sums) for each in self._shown for route in each.routes),
+        )
+
+    def _lag_ms(self, lag: int | None) -> int | None:
+        """For how long there has been something to do, as long as this runner has seen."""
+        if not lag:
+            self._behind_ms = None
+            return None if lag is None else 0
+        now_ms = self._clock.now_ms()
+        if self._behind_ms is None:
+            self._behind_ms = now_ms
+        return now_ms - self._behind_ms
+
+
+def _route_progress(route: TableRoute, progress: Progress, sums: Counter[str]) -> RouteProgress:
+    by_version = progress.position.startswith(_BY_VERSION)
+    return RouteProgress(
+        topic=route.topic,
+        operation=route.operation,
+        number=route.number,
+        position=progress.position,
+        lag_versions=progress.lag if by_version else None,
+        lag_records=None if by_version else progress.lag,
+        records_total=sums[f"records:{route.number}"],
+        errors_total=sums[f"errors:{route.number}"],
+    )
+
+
+def _sums_before(state: PipelineState) -> Counter[str]:
+    """What earlier runners counted, as far as the server remembers."""
+    sums: Counter[str] = Counter()
+    if state.report is not None:
+        sums["input"] = state.report.input_rows_total
+        for route in state.report.routes:
+            sums[f"records:{route.number}"] = route.records_total
+            sums[f"errors:{route.number}"] = route.errors_total
+        if not state.report.routes:
+            sums["misfits"] = state.report.error_rows_total
+    return sums

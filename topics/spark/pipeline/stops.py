@@ -1,0 +1,47 @@
+"""Why a query ends that beginning again as it is does not help.
+
+A query dies in a process of its own, and what reaches the runner is text: these names in it tell what is to be done.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from topics.errors import Conflict
+
+
+class PositionGone(Conflict):
+    """What comes next is not there any more. Somebody has to say where to go on: the message says how."""
+
+
+class NotCaptured(Conflict):
+    """The table does not keep its changes. Somebody has to see to that first."""
+
+
+class KeyBroken(Conflict):
+    """The declared key does not identify the rows of a table."""
+
+
+class TableChanged(Conflict):
+    """The table has other columns now: the query is planned anew, at the same position."""
+
+
+_OURS: Final = re.compile(r"^(?:\S*\s)?topics\.([\w.]+): (.+)$", re.M)
+FINAL: Final = frozenset(each.__name__ for each in (PositionGone, NotCaptured, KeyBroken))
+
+
+def told(error: BaseException | str) -> tuple[str, str]:
+    """The name of an error of ours within what Spark says, "" for none, and what it says."""
+    text = str(error)
+    found = _OURS.findall(text)
+    if found:
+        name, message = found[-1]
+        return name.rsplit(".", 1)[-1], message.strip()
+    return "", first_line(text)
+
+
+def first_line(text: str) -> str:
+    """What Spark says, without where in Spark it happened."""
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return lines[0] if lines else "nothing is known about it"
