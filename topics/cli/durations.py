@@ -1,7 +1,10 @@
-"""Flags that are a length of time."""
+"""Flags that are a length of time, or a moment."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from topics.client.moment import moment_ms as ms_of
 from topics.errors import InvalidRequest
 from topics.settings import Unit, parse_number
 
@@ -13,3 +16,12 @@ def milliseconds(flag: str, given: str) -> int:
         expected = "a duration like 500ms, 10s or 1h"
         raise InvalidRequest(f"--{flag}={given}: expected {expected}", field=flag, expected=expected)
     return number
+
+
+def moment_ms(flag: str, given: str) -> int:
+    """A date and a time of day, in milliseconds since 1970; without a zone it is meant in the one of this machine."""
+    try:
+        return ms_of(datetime.fromisoformat(given).astimezone())
+    except (ValueError, OverflowError, OSError):
+        expected = "a time like 2026-11-15T12:00 or 2026-11-15T12:00Z"
+        raise InvalidRequest(f"--{flag}={given}: expected {expected}", field=flag, expected=expected) from None

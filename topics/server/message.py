@@ -26,6 +26,8 @@ class Request:
     """Whole, and decompressed."""
     received_ns: int
     request_id: str = ""
+    peer: str = ""
+    """The address that the connection comes from."""
     principal: Principal = EVERYBODY
     params: Mapping[str, str] = field(default_factory=dict)
     """What the route's path captured: `{"topic": …}`."""

@@ -1,0 +1,97 @@
+"""A client of several servers, some of them away: which calls go elsewhere, and how a consumer goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import aclosing
+
+import pytest
+
+import topics
+from tests.client.rig import on_loop
+from topics import errors, testing
+
+
+def closed_port() -> str:
+    """An address that nobody listens at."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+@on_loop
+async def test_a_call_goes_to_whoever_answers() -> None:
+    async with testing.server(no_grpc=False) as server:
+        how = {"grpc": [closed_port(), f"grpc://{server.grpc_address}", closed_port()]}
+        async with server.client(**how) as client:
+            heap = client.heap("jobs")
+            await heap.create()
+            await heap.enqueue("one")
+            async for message in heap.pop():
+                async with message:
+                    assert message.data == "one"
+                break
+            assert (await heap.stats()).total_acks == 1
+
+
+@on_loop
+async def test_nobody_there_is_a_connection_that_failed() -> None:
+    async with topics.connect(grpc=f"{closed_port()},{closed_port()}", attempts_max=2) as client:
+        with pytest.raises(errors.ConnectionFailed) as failed:
+            await client.heap("jobs").info()
+        assert failed.value.detail["sent"] is False
+
+
+@on_loop
+async def test_a_consumer_goes_on_when_its_server_is_back() -> None:
+    async with testing.server(no_grpc=False) as server, server.client(grpc=server.grpc_address) as client:
+        heap = client.heap("jobs")
+        await heap.create(partitions=2)
+        await heap.enqueue_many([{"payload": number, "priority": number} for number in range(3)])
+        async with aclosing(heap.pop(prefetch=2)) as messages:
+            first, second = await anext(messages), await anext(messages)
+            assert await first.ack()
+            await server.stop()
+            assert await second.ack() is False, "its stream is over, so somebody else gets it"
+            await server.start()
+            found = [(message.data, message.attempts) for message in (await anext(messages), await anext(messages))]
+            assert found == [(1, 0), (2, 0)]
+            assert second.lost
+
+
+@on_loop
+async def test_leases_are_kept_while_somebody_works() -> None:
+    async with testing.server(no_grpc=False) as server, server.client(grpc=server.grpc_address) as client:
+        heap = client.heap("jobs")
+        await heap.create(lease_ms=100)
+        await heap.enqueue("slow")
+        async with aclosing(heap.pop()) as messages:
+            message = await anext(messages)
+            before_ms = message.deadline_ms
+            server.clock.advance(30)
+            async with message:
+                while message.deadline_ms == before_ms:
+                    await asyncio.sleep(0)
+            assert message.settled and not message.lost
+        assert (await heap.stats()).total_acks == 1
+
+
+@on_loop
+async def test_errors_are_those_of_the_server() -> None:
+    async with testing.server(no_grpc=False, api_keys="boss,reader:read") as server:
+        async with server.client("reader", grpc=server.grpc_address) as client:
+            with pytest.raises(errors.Forbidden, match="scope admin"):
+                await client.heap("jobs").create()
+            with pytest.raises(errors.TopicNotFound, match="does not exist") as missing:
+                await client.heap("jobs").info()
+            assert missing.value.detail == {"topic": "jobs"}
+        async with server.client("nobody", grpc=server.grpc_address) as client:
+            with pytest.raises(errors.Unauthorized):
+                await anext(client.heap("jobs").pop())
+
+
+@pytest.mark.parametrize("endpoint", ["", "localhost", "localhost:", ":4001", "localhost:port", "http://x"])
+def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match="not where gRPC is"):
+        topics.connect(grpc=[endpoint])

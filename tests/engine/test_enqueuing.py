@@ -1,0 +1,186 @@
+"""Messages into heaps: one by one, and batches over partitions and heaps that are all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engine.heaprig import HeapRig
+from topics.core.heapcommands import PurgeHeap
+from topics.engine.ticket import Ticket
+from topics.errors import BatchTooLarge, InvalidRequest, NotAHeap, ProducerFenced, Throttled, TopicNotFound
+from topics.heapmodel import NewMessage
+
+
+@pytest.fixture
+def rig() -> HeapRig:
+    rig = HeapRig()
+    rig.heap(partitions=4)
+    rig.heap("other", mode="max")
+    return rig
+
+
+def new(number: int, **fields: Any) -> NewMessage:
+    return NewMessage(payload=b"%d" % number, priority=number, **fields)
+
+
+def spread(count: int, first: int = 0) -> list[tuple[str, NewMessage]]:
+    """Messages for all partitions of one heap, and for another one."""
+    return [("other" if at % 5 == 0 else "h", new(at, partition_key=str(at))) for at in range(first, first + count)]
+
+
+def there(rig: HeapRig) -> dict[str, list[int]]:
+    return {
+        name: sorted(message.priority for message in rig.engine.heaps.peek(name, limit=1000).messages)
+        for name in ("h", "other")
+    }
+
+
+def test_those_that_do_not_care_are_spread_over_the_partitions(rig: HeapRig) -> None:
+    assert {answer.partition for answer in rig.put(*range(60))} == {0, 1, 2, 3}
+
+
+def test_those_of_a_batch_that_do_not_care_stay_together_and_take_one_step(rig: HeapRig) -> None:
+    for _ in range(5):
+        answer = rig.batch(*[("h", new(at)) for at in range(10)])
+        assert len({message.partition for message in answer.messages}) == 1
+    assert not rig.engine.machine.batches.by_producer, "nothing had to be staged"
+
+
+def test_a_batch_over_partitions_and_heaps(rig: HeapRig) -> None:
+    answer = rig.batch(*spread(20), transaction="t")
+    assert answer.transaction_id == "t" and not any(message.duplicate for message in answer.messages)
+    assert len({message.partition for message in answer.messages}) == 4
+    found = there(rig)
+    assert found == {"h": [n for n in range(20) if n % 5], "other": [0, 5, 10, 15]}
+    by_id = {message.message_id: message for message in rig.engine.heaps.peek("h", limit=100).messages}
+    for at, told in enumerate(answer.messages):
+        if at % 5:
+            assert by_id[told.message_id].priority == at and by_id[told.message_id].partition == told.partition
+
+
+def test_nothing_of_a_batch_is_seen_before_all_of_it(rig: HeapRig) -> None:
+    ticket = rig.engine.heaps.enqueue_batch(spread(20))
+    seen = []
+    while not ticket.done:
+        seen.append(sum(map(len, there(rig).values())))
+        rig.engine.flush()
+        rig.driver.wal.work()
+    assert set(seen) <= {0, 20} and 0 in seen
+    assert sum(map(len, there(rig).values())) == 20
+
+
+def test_a_transaction_that_is_repeated_gets_the_first_answer(rig: HeapRig) -> None:
+    first = rig.batch(*spread(20), transaction="t")
+    for restart in ("work", "kill", "crash", "stop"):
+        getattr(rig, restart)()
+        rig.clock.advance(1000)
+        again = rig.batch(*spread(20), transaction="t")
+        assert [message.message_id for message in again.messages] == [m.message_id for m in first.messages]
+        assert again.all_duplicates and again.transaction_id == "t"
+    assert sum(map(len, there(rig).values())) == 20
+
+
+def test_a_transaction_in_one_partition_is_remembered_too_also_when_its_messages_are_done(rig: HeapRig) -> None:
+    batch = [("h", new(at)) for at in range(3)]
+    first = rig.batch(*batch, transaction="t")
+    rig.driver.do(PurgeHeap("h"))
+    again = rig.batch(*batch, transaction="t")
+    assert [m.message_id for m in again.messages] == [m.message_id for m in first.messages] and again.all_duplicates
+    rig.clock.advance(600_001)
+    assert not rig.batch(*batch, transaction="t").all_duplicates
+
+
+def test_a_transaction_id_is_for_one_batch(rig: HeapRig) -> None:
+    rig.batch(*[("h", new(at)) for at in range(3)], transaction="t")
+    with pytest.raises(InvalidRequest, match="was another batch"):
+        rig.batch(*[("h", new(at)) for at in range(4)], transaction="t")
+    assert len(there(rig)["h"]) == 3
+
+
+def test_messages_of_producers_are_there_once_also_in_batches(rig: HeapRig) -> None:
+    def keyed(*sequences: int) -> list[tuple[str, NewMessage]]:
+        return [("h", new(n, partition_key=str(n), producer_id="p", epoch=1, sequence=n)) for n in sequences]
+
+    first = rig.batch(*keyed(1, 2, 3, 4, 5, 6))
+    again = rig.batch(*keyed(5, 6, 7, 8, 5, 8))
+    assert [message.duplicate for message in again.messages] == [True, True, False, False, True, True]
+    assert [m.message_id for m in again.messages[:2]] == [m.message_id for m in first.messages[4:]]
+    assert again.messages[5].message_id == again.messages[3].message_id
+    assert there(rig)["h"] == list(range(1, 9))
+    rig.crash()
+    assert rig.batch(*keyed(1, 2, 7)).all_duplicates
+    with pytest.raises(ProducerFenced):
+        rig.batch(("h", new(9, producer_id="p", epoch=0, sequence=9)))
+
+
+def test_the_same_message_twice_at_once_is_told_to_wait(rig: HeapRig) -> None:
+    messages = [("h", new(n, partition_key=str(n), producer_id="p", sequence=n)) for n in range(8)]
+    ticket = rig.engine.heaps.enqueue_batch(messages, "t")
+    again: Callable[[], Ticket]
+    for again in (
+        lambda: rig.engine.heaps.enqueue("h", messages[3][1]),
+        lambda: rig.engine.heaps.enqueue_batch(messages[:2]),
+        lambda: rig.engine.heaps.enqueue_batch(messages, "t"),
+    ):
+        with pytest.raises(Throttled) as caught:
+            again()
+        assert caught.value.detail["retry_after_ms"]
+    rig.driver.wait(ticket)
+    assert rig.batch(*messages).all_duplicates
+
+
+def test_delays_of_a_batch_begin_when_it_is_there(rig: HeapRig) -> None:
+    rig.batch(*[("h", new(n, partition_key=str(n), delay_ms=100 * n)) for n in range(4)])
+    stats = rig.engine.heaps.stats("h")
+    assert (stats.ready_messages, stats.delayed_messages) == (1, 3)
+    rig.pass_time(200)
+    assert [message.priority for message in rig.pop(most=9)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("bad", [new(0, delay_ms=-1), NewMessage(payload=b"x" * (1 << 20) + b"x")])
+def test_one_message_that_is_refused_refuses_the_batch(rig: HeapRig, bad: NewMessage) -> None:
+    with pytest.raises(InvalidRequest):
+        rig.batch(*spread(10), ("h", bad))
+    assert there(rig) == {"h": [], "other": []} and not rig.engine.machine.batches.stages
+
+
+def test_a_batch_for_what_is_no_heap(rig: HeapRig) -> None:
+    rig.configure("log")
+    with pytest.raises(TopicNotFound):
+        rig.batch(("h", new(1)), ("nothing", new(2)))
+    with pytest.raises(NotAHeap):
+        rig.batch(("h", new(1)), ("log", new(2)))
+    assert there(rig)["h"] == []
+
+
+def test_bounds_of_a_batch(rig: HeapRig) -> None:
+    with pytest.raises(InvalidRequest, match="1 to 10000 messages"):
+        rig.batch()
+    with pytest.raises(BatchTooLarge):
+        rig.batch(*[("h", new(1))] * 10_001)
+    with pytest.raises(InvalidRequest, match="transaction_id"):
+        rig.batch(("h", new(1)), transaction="t" * 101)
+
+
+def test_an_alias_is_the_same_heap(rig: HeapRig) -> None:
+    rig.configure("h", merge=True, alias="jobs")
+    rig.batch(("h", new(1, partition=0)), ("jobs", new(2, partition=0)))
+    assert there(rig)["h"] == [1, 2]
+
+
+@pytest.mark.parametrize("rounds", range(6))
+def test_a_heap_that_goes_while_a_batch_is_stored(rig: HeapRig, rounds: int) -> None:
+    ticket = rig.engine.heaps.enqueue_batch(spread(20))
+    for _ in range(rounds):
+        rig.engine.flush()
+        rig.driver.wal.work()
+    rig.drop("other")
+    try:
+        rig.driver.wait(ticket)
+    except TopicNotFound as error:
+        assert "other" in str(error)
+    rig.work()
+    assert rig.put(1)[0].duplicate is False

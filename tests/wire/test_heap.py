@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from topics.errors import InvalidRequest
+from topics.heapmodel import DeadFilter, LeaseRef, NewMessage
+from topics.wire.heap import (
+    PopRequest,
+    decode_batch,
+    decode_change,
+    decode_dead,
+    decode_enqueue,
+    decode_make,
+    decode_pop,
+    decode_purge,
+    decode_settle,
+)
+
+
+def body(**fields: Any) -> bytes:
+    return json.dumps(fields).encode()
+
+
+def test_a_heap_is_named_and_its_config_is_that_of_a_topic() -> None:
+    assert decode_make(body(topic="jobs")) == ("jobs", {})
+    made = decode_make(
+        body(
+            topic="jobs",
+            mode=1,
+            partitions=4,
+            retention_time=60,
+            visibility_timeout_default="1.5s",
+            max_retries_default=0,
+            max_payload_bytes="1048576",
+            compression_enabled=True,
+            dlq_policy={"enabled": False, "retention_time": 5},
+        )
+    )
+    assert made[1] == {
+        "mode": "max",
+        "partitions": 4,
+        "retention_ms": 60_000,
+        "lease_ms": 1500,
+        "max_retries": 0,
+        "max_payload_bytes": 1 << 20,
+        "compression": True,
+        "dead_letter": None,
+        "dead_letter_ttl_ms": 5000,
+    }
+
+
+def test_dead_letters_go_on_going_where_they_went() -> None:
+    policy = body(dlq_policy={"enabled": True})
+    assert decode_change(policy, "jobs", "elsewhere") == {"dead_letter": "elsewhere"}
+    assert decode_change(policy, "jobs", None) == {"dead_letter": "jobs.dlq"}
+    assert decode_change(b"{}", "jobs", "elsewhere") == {}
+
+
+def test_a_message_has_one_payload() -> None:
+    assert decode_enqueue(body(topic="jobs")) == ("jobs", NewMessage())
+    _, message = decode_enqueue(b'{"topic":"jobs","payload_json": {"a" : 1.50},"priority":"-7","not_before":"2s"}')
+    assert (message.payload, message.is_json, message.priority, message.delay_ms) == (b'{"a" : 1.50}', True, -7, 2000)
+    assert decode_enqueue(b'{"topic":"jobs","payload_json":null}')[1].payload == b"null"
+    with pytest.raises(InvalidRequest, match="give one of them"):
+        decode_enqueue(body(topic="jobs", payload="AA==", payload_json=1))
+
+
+def test_what_is_wrong_with_a_message_of_a_batch_is_named_by_its_place() -> None:
+    messages, transaction_id = decode_batch(body(requests=[{"topic": "jobs"}], transaction_id="t"))
+    assert (len(messages), transaction_id) == (1, "t")
+    for bad, field in (
+        ({"priority": "x"}, "messages[1].priority"),
+        ({"priority": 2**63}, "messages[1].priority"),
+        ({"sequence": -1}, "messages[1].sequence"),
+        ({"epoch": "1e3"}, "messages[1].epoch"),
+        ({"not_before": "soon"}, "messages[1].not_before"),
+        ({"payload": 7}, "messages[1].payload"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            decode_batch(body(messages=[{"topic": "jobs"}, {"topic": "jobs", **bad}]))
+        assert refused.value.detail["field"] == field
+
+
+def test_a_pop_and_what_it_leaves_out() -> None:
+    assert decode_pop(body(topic="jobs")) == PopRequest("jobs", 1, 0, None, (), "")
+    asked = body(topic="jobs", max=9, wait_time=1.5, visibility_timeout=0, partition_ids=[1, 2], consumer="me")
+    assert decode_pop(asked) == PopRequest("jobs", 9, 1500, None, (1, 2), "me")
+    with pytest.raises(InvalidRequest, match=r"partition_ids\[0\]"):
+        decode_pop(body(topic="jobs", partition_ids=[-1]))
+
+
+def test_leases_are_named_one_by_one_or_many_at_once() -> None:
+    one = decode_settle(body(topic="jobs", message_id="m", lease_token="t", backoff_override=1, reason="why"))
+    assert (one.leases, one.strict, one.backoff_ms, one.reason) == ([LeaseRef("t", "m")], True, 1000, "why")
+    many = decode_settle(body(topic="jobs", leases=[{"lease_token": "a"}, {"lease_token": "b", "message_id": "m"}]))
+    assert (many.leases, many.strict) == ([LeaseRef("a"), LeaseRef("b", "m")], False)
+    with pytest.raises(InvalidRequest, match="extension is required"):
+        decode_settle(body(topic="jobs", lease_token="t"), needs_extension=True)
+
+
+def test_dead_letters_are_chosen_by_what_is_true_of_them() -> None:
+    assert decode_dead(b"").chosen == DeadFilter()
+    asked = decode_dead(
+        body(message_ids=["a"], reason="time*", died_from="2026-01-01T00:00:00Z", priority_min="-3", limit=5)
+    )
+    assert asked.limit == 5
+    assert asked.chosen == DeadFilter(
+        message_ids=("a",), reason="time*", died_from_ms=1_767_225_600_000, priority_min=-3
+    )
+    with pytest.raises(InvalidRequest):
+        decode_dead(body(died_from="2026-01-01T00:00:00"))
+
+
+def test_an_empty_purge_is_all_of_it() -> None:
+    assert (decode_purge(b" "), decode_purge(b"{}"), decode_purge(body(partition_id=3))) == (None, None, 3)

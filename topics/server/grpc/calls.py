@@ -1,0 +1,201 @@
+"""What every call passes on its way in and out: the key, what it may do, its quota, and the words of a refusal.
+
+A handler gets an `Asker` and a message, and returns a message or raises a `TopicsError`. The error's gRPC code becomes
+the status and its message the text; what a program must know of it travels behind, as trailing metadata:
+
+    topics-code         our own name of the error, such as `topic_not_found`
+    topics-detail-bin   its detail, a JSON object
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, Final
+
+import grpc
+import msgspec
+
+from topics.errors import Internal, ShuttingDown, TopicsError, Unauthorized
+from topics.proto.messages import Method, methods_of
+from topics.server.auth import BEARER, check_scope
+from topics.server.context import Context
+from topics.server.logs import fields
+from topics.server.principal import EVERYBODY, Principal, Scope
+from topics.server.traffic import RouteTraffic
+
+CODE_KEY: Final = "topics-code"
+DETAIL_KEY: Final = "topics-detail-bin"
+METHOD: Final = "GRPC"
+"""Where HTTP has a method, in metrics and in the access log."""
+OVER: Final = "grpc"
+CONSUMER_KEY: Final = "topics-consumer"
+"""Metadata by which a client gives itself a name."""
+CONSUMER_CHARS_MAX: Final = 255
+REQUEST_ID_BYTES: Final = 8
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who calls."""
+
+    principal: Principal
+    request_id: str
+    consumer: str = ""
+    """What it calls itself, or where it calls from: for people who look who had a message."""
+
+
+Unary = Callable[[Asker, Any], Awaitable[Any]]
+"""Answers one message with one message."""
+Streaming = Callable[[Asker, Any], Awaitable[None]]
+"""Has the call itself, to read from and write to until it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A method and what it takes to call it."""
+
+    scope: Scope
+    handler: Unary | Streaming
+
+
+class Calls:
+    """Makes handlers that gRPC can call out of ours."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def service(self, name: str, served: Mapping[str, Served]) -> Any:
+        """All methods of a service of the contract."""
+        methods = methods_of(name)
+        assert methods.keys() == served.keys(), f"{name} has other methods than are served"
+        handlers = {method.name: self._handler(method, served[method.name]) for method in methods.values()}
+        return grpc.method_handlers_generic_handler(name, handlers)
+
+    def _handler(self, method: Method, served: Served) -> Any:
+        codec = (method.request.FromString, method.response.SerializeToString)
+        if method.client_streams:
+            assert method.server_streams, f"{method.name} streams in one direction only"
+            return grpc.stream_stream_rpc_method_handler(self._stream(method, served), *codec)
+        assert not method.server_streams, f"{method.name} streams in one direction only"
+        return grpc.unary_unary_rpc_method_handler(self._unary(method, served), *codec)
+
+    def _unary(self, method: Method, served: Served) -> Callable[[Any, Any], Awaitable[Any]]:
+        context, scope, handler = self._context, served.scope, served.handler
+        traffic = context.traffic.of(METHOD, method.path)
+
+        async def call(request: Any, caller: Any) -> Any:
+            began_ns = context.clock.ticks_ns()
+            asker = Asker(EVERYBODY, "")
+            try:
+                asker = await self._asker(caller, scope)
+                release = context.quota.enter(asker.principal)
+                try:
+                    if scope & Scope.ADMIN:
+                        await self._note(asker, method, "begun")
+                    response = await handler(asker, request)
+                finally:
+                    release()
+            except Exception as error:
+                await self._refuse(caller, method, asker, error, traffic, began_ns)
+            self._answered(method, asker, "OK", traffic, began_ns)
+            return response
+
+        return call
+
+    def _stream(self, method: Method, served: Served) -> Callable[[Any, Any], Awaitable[None]]:
+        context, scope, handler = self._context, served.scope, served.handler
+        traffic = context.traffic.of(METHOD, method.path)
+
+        async def call(_requests: Any, caller: Any) -> None:
+            began_ns = context.clock.ticks_ns()
+            asker = Asker(EVERYBODY, "")
+            try:
+                asker = await self._asker(caller, scope)
+                release = context.quota.open_stream(asker.principal)
+                try:
+                    await handler(asker, caller)
+                finally:
+                    release()
+            except grpc.aio.InternalError:
+                # A read or a write that failed: the client is gone, and there is nobody to tell.
+                self._answered(method, asker, "CANCELLED", traffic, began_ns)
+                return
+            except Exception as error:
+                await self._refuse(caller, method, asker, error, traffic, began_ns)
+            self._answered(method, asker, "OK", traffic, began_ns)
+
+        return call
+
+    async def _asker(self, caller: Any, scope: Scope) -> Asker:
+        if self._context.draining:
+            raise ShuttingDown("the server is shutting down; ask another one")
+        authenticator = self._context.authenticator
+        metadata = dict(caller.invocation_metadata() or ())
+        principal = EVERYBODY
+        if authenticator.is_on:
+            principal = await authenticator.slow_owner(_key(metadata), _host(caller.peer()))
+            check_scope(principal, scope)
+        consumer = str(metadata.get(CONSUMER_KEY) or caller.peer())[:CONSUMER_CHARS_MAX]
+        return Asker(principal, token_hex(REQUEST_ID_BYTES), consumer)
+
+    async def _refuse(
+        self, caller: Any, method: Method, asker: Asker, error: Exception, traffic: RouteTraffic, began_ns: int
+    ) -> None:
+        """End the call with an error; raises, as gRPC wants it."""
+        if not isinstance(error, TopicsError):
+            log.error("%s failed", method.path, exc_info=error, extra=fields(request_id=asker.request_id))
+            error = Internal(f"an internal error; the server's log has it under request id {asker.request_id}")
+        if isinstance(error, Unauthorized) and self._context.audit is not None:
+            await self._context.audit.note_failure(
+                "key_refused", method.path, over=OVER, outcome=error.code, address=_host(caller.peer())
+            )
+        self._context.traffic.refused(error.http_status, error.code)
+        self._answered(method, asker, error.grpc_code, traffic, began_ns)
+        trailing = ((CODE_KEY, error.code), (DETAIL_KEY, msgspec.json.encode(error.detail)))
+        await caller.abort(grpc.StatusCode[error.grpc_code], error.message, trailing)
+
+    async def _note(self, asker: Asker, method: Method, outcome: str) -> None:
+        """What administers is noted here; what destroys is noted with what it destroys."""
+        if self._context.audit is not None:
+            await self._context.audit.note(
+                f"{METHOD} {method.path}",
+                "",
+                key=asker.principal.key_id,
+                who=asker.principal.name,
+                over=OVER,
+                outcome=outcome,
+                request_id=asker.request_id,
+            )
+
+    def _answered(self, method: Method, asker: Asker, code: str, traffic: RouteTraffic, began_ns: int) -> None:
+        took_ns = self._context.clock.ticks_ns() - began_ns
+        if traffic.arrived():
+            traffic.answered(took_ns)
+        if self._context.settings.access_log:
+            told = fields(
+                method=METHOD,
+                path=method.path,
+                status=code,
+                ms=round(took_ns / 1e6, 3),
+                key=asker.principal.key_id,
+                request_id=asker.request_id,
+            )
+            log.info("request", extra=told)
+
+
+def _host(peer: str) -> str:
+    """The address in what gRPC calls a peer, like `ipv4:127.0.0.1:5000`, without the port."""
+    return peer.partition(":")[2].rpartition(":")[0] or peer
+
+
+def _key(metadata: Mapping[str, str]) -> str:
+    """The key of a call; empty, which is no key, when it brings none."""
+    scheme, _, token = metadata.get("authorization", "").strip().partition(" ")
+    if scheme:
+        return token.strip() if scheme.lower() == BEARER else ""
+    return metadata.get("x-api-key", "").strip()
