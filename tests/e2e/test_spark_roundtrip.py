@@ -1,15 +1,17 @@
-"""Rows of every kind, out of Spark into a topic and back: all of them, the same, in order."""
+"""Rows of every kind, out of Spark into a topic and back, and into a lake and back: all of them, the same, in order."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.rig import save, table
+from topics.spark.lake import archive
 from topics.testing.served import RunningServer
 
 pytestmark = [
@@ -61,13 +63,22 @@ def spark() -> Iterator[SparkSession]:
     patch.undo()
 
 
-@pytest.mark.parametrize("count", [200_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
-def test_what_goes_in_comes_out(spark: SparkSession, topics_server: RunningServer, count: int) -> None:
-    frame = spark.range(0, count, 1, 3).selectExpr(VALUES)
-    save(frame, topics_server, "t")
-    back = table(spark, topics_server, "t", schema=FIELDS)
-    sent, got = frame.select("data.*"), back.select("value.*")
+def check(sent: DataFrame, back: DataFrame, count: int) -> None:
+    """All that was sent is in `back`, as it was, at its place."""
+    sent, got = sent.select("data.*"), back.select("value.*")
     assert got.schema.simpleString() == sent.schema.simpleString()
     assert got.count() == count
     assert sent.exceptAll(got).take(3) == []
     assert back.where("_corrupt IS NOT NULL OR seq <> value.id + 1").take(3) == []
+
+
+@pytest.mark.parametrize("count", [40_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_what_goes_in_comes_out(spark: SparkSession, topics_server: RunningServer, tmp_path: Path, count: int) -> None:
+    frame = spark.range(0, count, 1, 3).selectExpr(VALUES)
+    save(frame, topics_server, "t")
+    check(frame, table(spark, topics_server, "t", schema=FIELDS), count)
+    archive(spark, str(tmp_path), "t", url=topics_server.url, available_now=True).awaitTermination()
+    with topics_server.client() as client:
+        client.topic("t").delete(before_seq=count)
+    assert table(spark, topics_server, "t").count() == 1, "the rest is in the lake alone"
+    check(frame, table(spark, topics_server, "t", schema=FIELDS, history="lake"), count)

@@ -1,8 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pyarrow as pa
+import pytest
+
+import topics
 from tests.spark.rig import fill, rows, schema_of, source
+from topics.errors import InvalidRequest
+from topics.spark.options import parse_options
+from topics.spark.outgoing import Outgoing
+from topics.spark.server import Server
+from topics.spark.staging import Staging
 from topics.testing.served import RunningServer
 
 LEASE_MS = 1000
@@ -51,3 +61,68 @@ def test_a_log_has_no_states(topics_server: RunningServer) -> None:
         client.queue("jobs").create()
     both = rows(topics_server, "log,jobs")
     assert [(row["topic"], row["state"], row["attempts"]) for row in both] == [("log", None, None)]
+
+
+async def _enqueued(url: str) -> None:
+    """Six messages: one taken, one that failed once, one that is dead, one that is more urgent now, one for later."""
+    async with topics.connect(url) as client:
+        heap = client.heap("best", consumer="w")
+        await heap.create(mode="max", max_retries=3)
+        for name, priority in (("failed", 99), ("taken", 9), ("plain", 0), ("urgent", 1)):
+            await heap.enqueue({"name": name}, priority=priority, meta={"k": name})
+        dead = await heap.enqueue(b"\xff", priority=-4)
+        await heap.enqueue("later", delay_ms=60_000)
+        (failed,) = await heap.take()
+        await heap.nack([failed.lease_token], backoff_ms=0)
+        (again,) = await heap.take()
+        await heap.nack([again.lease_token], backoff_ms=600_000)
+        await heap.take()
+        await heap.move_to_dlq(dead.message_id, reason="no JSON")
+        (urgent,) = [message for message in (await heap.peek()).messages if message.priority == 1]
+        await heap.reprioritize(urgent.message_id, 77)
+
+
+def test_messages_of_a_heap(topics_server: RunningServer) -> None:
+    asyncio.run(_enqueued(topics_server.url))
+    made = source(topics_server, "best,best.dlq")
+    assert schema_of(made).fieldNames()[-3:] == ["state", "attempts", "priority"]
+    found = rows(topics_server, "best")
+    assert [tuple(row[name] for name in ("topic", "data", "state", "attempts", "priority")) for row in found] == [
+        ("best", '{"name":"failed"}', "delayed", 2, 99),
+        ("best", '{"name":"taken"}', "leased", 0, 9),
+        ("best", '{"name":"plain"}', "ready", 0, 0),
+        ("best", '{"name":"urgent"}', "ready", 0, 77),
+        ("best", '"later"', "delayed", 0, 0),
+        ("best", '"/w=="', "dead", 0, -4),
+    ]
+    fill(topics_server, "log", 1)
+    assert [row["priority"] for row in rows(topics_server, "log,best") if row["topic"] == "log"] == [None]
+
+
+def test_priorities_are_written_to_heaps(topics_server: RunningServer) -> None:
+    with topics_server.client() as client:
+        client.topic("best").create(type="heap")
+        client.topic("log").create()
+    server = Server(topics_server.url, "", 10_000)
+    columns = {
+        "data": ["1", "2", "3", "4", "5"],
+        "priority": pa.array([5, -7, 0, None, 2**63 - 1], pa.int64()),
+        "meta": ['{"k": "v"}', " { }", None, '{"x":"y"}', None],
+    }
+    batch = pa.RecordBatch.from_pydict(columns)
+    staging = Staging(server)
+    for target, records in Outgoing(parse_options({"url": topics_server.url, "topic": "best"}), server).split(batch):
+        staging.add(target, records)
+    staging.flush()
+    server.publish(staging.stages, "job", 0)
+    found = [(row["data"], row["priority"], row["meta"]) for row in rows(topics_server, "best")]
+    assert found == [
+        ("1", 5, '{"$priority":"5","k": "v"}'),
+        ("2", -7, '{"$priority":"-7"}'),
+        ("3", 0, None),
+        ("4", 0, '{"x":"y"}'),
+        ("5", 2**63 - 1, '{"$priority":"9223372036854775807"}'),
+    ]
+    with pytest.raises(InvalidRequest, match='column priority is for heaps, and topic "log" is a log'):
+        list(Outgoing(parse_options({"url": topics_server.url, "topic": "log"}), server).split(batch))
+    server.close()

@@ -1,18 +1,29 @@
 from __future__ import annotations
 
 import pickle
+import socketserver
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from tests.spark.rig import datas, fill
-from topics.errors import ConnectionFailed, TopicNotFound
+from topics.errors import ConnectionFailed, InvalidSql, TopicNotFound
 from topics.spark.server import Server
 from topics.testing.served import RunningServer
 
 GUARD_S = 60
 TIMEOUT_MS = 60_000
+
+
+class _HangsUp(socketserver.StreamRequestHandler):
+    """Takes a request, and ends the connection without a word."""
+
+    asked_count = 0
+
+    def handle(self) -> None:
+        type(self).asked_count += self.rfile.readline().startswith(b"POST")
 
 
 def test_what_is_refused_is_raised_as_what_it_is(topics_server: RunningServer) -> None:
@@ -44,6 +55,35 @@ def test_it_is_given_up_when_the_time_is_over(topics_server: RunningServer) -> N
     with pytest.raises(ConnectionFailed, match="cannot be asked"):
         server.state("t")
     topics_server.start()
+
+
+def test_statements_are_asked_once(topics_server: RunningServer) -> None:
+    server = Server(topics_server.url, "", TIMEOUT_MS)
+    assert b'"message":"topic t created"' in server.sql("CREATE TOPIC t", [])
+    topics_server.stop()
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(server.sql, "INSERT INTO TOPIC t VALUES (?)", [[1]])
+        topics_server.start()
+        assert b'"rows":[["t",0,1,1]]' in asked.result(GUARD_S), "what did not get there is asked again"
+    assert server.query("SELECT seq FROM t").to_pydict() == {"seq": [1]}
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda number: server.sql("INSERT INTO TOPIC t VALUES (?)", [number]), range(32)))
+    seqs = sorted(msgspec.json.decode(answer)["results"][0]["rows"][0][2] for answer in answers)
+    assert seqs == [*range(2, 34)], "threads do not hear each other's answers"
+    with pytest.raises(InvalidSql):
+        server.sql("CREATE TOPC t", [])
+    server.close()
+
+
+def test_a_statement_without_an_answer_may_have_been_done() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), _HangsUp) as listener, ThreadPoolExecutor(1) as threads:
+        served = threads.submit(listener.serve_forever)
+        server = Server(f"http://127.0.0.1:{listener.server_address[1]}", "", TIMEOUT_MS)
+        with pytest.raises(ConnectionFailed, match="may have done what was asked") as failed:
+            server.sql("INSERT INTO TOPIC t VALUES (1)", [])
+        listener.shutdown()
+        served.result(GUARD_S)
+    assert failed.value.detail["sent"] and _HangsUp.asked_count == 1
 
 
 def test_elsewhere_it_is_an_address(topics_server: RunningServer) -> None:

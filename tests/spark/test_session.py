@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.rig import scanned
-from topics.spark.session import Session, connect
+from topics.spark.session import Session, connect, disconnect
 from topics.testing.served import RunningServer, running_server
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def session(spark: SparkSession, served: RunningServer) -> Iterator[Session]:
         client.topic("orders").write_many([{"data": {"id": n}, "tag": f"t{n}"} for n in range(5)])
         client.topic("orders.eu").create()
         yield connect(spark, served.url, KEY)
-    spark.sql("DROP DATABASE topics CASCADE")
+    disconnect(spark)
 
 
 def test_a_table_in_many_queries_and_places(spark: SparkSession, session: Session) -> None:

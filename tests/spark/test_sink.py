@@ -173,7 +173,7 @@ def test_what_cannot_be_written_is_said_before_anything_happens(
         (spark.range(1).selectExpr("'1' AS data"), "", "where to"),
         (spark.range(1).selectExpr("'1' AS data", "1 AS tag"), "t", "column tag must be a string"),
         (spark.range(1).selectExpr("'1' AS data"), "a,b", "names one topic"),
-        (spark.range(1).selectExpr("'1' AS data", "5 AS priority"), "t", "priority cannot be written"),
+        (spark.range(1).selectExpr("'1' AS data", "5.0 AS priority"), "t", "priority must be a whole number"),
         (spark.range(1).selectExpr("'1' AS data", "'5' AS delay_ms"), "t", "delay_ms must be a whole number"),
         (spark.range(1).selectExpr("'1' AS data", "5 AS not_before"), "t", "not_before must be a timestamp"),
         (spark.range(1).selectExpr("'1' AS data", "5 AS delay_ms", "now() AS not_before"), "t", "have one of them"),

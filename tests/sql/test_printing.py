@@ -6,10 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topics.core.source import Operation, PayloadMode
+from topics.core.pipelinecommands import Existing
+from topics.core.source import Operation, PayloadMode, RouteStart
 from topics.groupmodel import EARLIEST, LATEST, at_seq, at_ts
 from topics.limits import U32_MAX, U64_MAX, WAIT_MS_MAX
 from topics.sql.grammar import parse
+from topics.sql.pipelinegrammar import definition
+from topics.sql.pipelinestatements import (
+    CreatePipeline,
+    DescribePipeline,
+    DescribeTable,
+    DropPipeline,
+    PausePipeline,
+    RegisterTable,
+    UnregisterTable,
+)
 from topics.sql.printing import to_text
 from topics.sql.statements import (
     AckGroup,
@@ -23,8 +34,11 @@ from topics.sql.statements import (
     DropSource,
     DropTopic,
     Explain,
+    ExtendGroup,
     Insert,
     Json,
+    NackGroup,
+    PauseGroup,
     ResetGroup,
     Select,
     Show,
@@ -32,6 +46,7 @@ from topics.sql.statements import (
     Statement,
 )
 from topics.sql.words import WORDS
+from topics.tablemodel import TableColumn, TableConfig, TableFormat
 
 NAME_LETTERS = "abzABZ019._:-"
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,8}", fullmatch=True) | st.sampled_from(
@@ -81,6 +96,42 @@ queries = st.sampled_from(
         "(SELECT 1) UNION ALL (SELECT seq FROM app.orders)",
     ]
 ).map(Select)
+starting = st.none() | st.sampled_from([RouteStart.NOW, RouteStart.SNAPSHOT])
+existing = st.sampled_from(Existing)
+words = st.text(min_size=1, max_size=8).filter(lambda text: text.encode("utf-8", "ignore").decode() == text)
+columns = st.lists(words, min_size=1, max_size=3, unique_by=str.lower).map(tuple)
+configs = st.builds(
+    TableConfig,
+    format=st.sampled_from([TableFormat.DELTA, TableFormat.SQLITE]),
+    location=words.filter(lambda text: "://" not in text),
+    key=columns,
+) | st.builds(
+    TableConfig,
+    format=st.just(TableFormat.CSV),
+    location_env=st.just("PLACE"),
+    columns=st.just((TableColumn("A b", "bigint", False), TableColumn("c", "STRUCT<D: INT>"))),
+    options=st.fixed_dictionaries({}, optional={"header": st.just("true"), "sep": words}),
+)
+pipelines = st.builds(
+    definition,
+    st.sampled_from(
+        [
+            "INSERT INTO TOPIC t PARTITION BY (tag) SELECT * FROM STREAM o AS x JOIN chat.users ON x.tag = users.id",
+            "merge into delta.'it''s' KEY (\"a b\") FROM STREAM o WATERMARK ts DELAY '2 hours' WHERE (tag = '\\')",
+            "APPEND INTO delta.'p' -- why\n WITH c AS (SELECT seq FROM STREAM o) SELECT * FROM c",
+        ]
+    ),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "trigger_ms": st.integers(0, 1000),
+            "checkpoint": words,
+            "starting": st.just("latest"),
+            "output_mode": st.sampled_from(["append", "update"]),
+            "max_records": st.integers(0, U32_MAX),
+        },
+    ),
+)
 statements: st.SearchStrategy[Statement] = (
     st.builds(CreateTopic, names, options, st.booleans())
     | st.builds(AlterTopic, names, options.filter(bool))
@@ -93,7 +144,20 @@ statements: st.SearchStrategy[Statement] = (
         st.none() | st.sampled_from(["user_id", "a, f(b, c)"]),
         st.sampled_from(PayloadMode),
     )
+    | st.builds(
+        AddSource, names, tables, operations, st.none(), st.none(), st.sampled_from(PayloadMode), starting, st.just(0)
+    )
+    | st.builds(
+        AddSource, names, tables, operations, start=st.just(RouteStart.VERSION), start_version=st.integers(0, U64_MAX)
+    )
     | st.builds(DropSource, names, tables, st.just(()) | operations)
+    | st.builds(RegisterTable, names, configs, existing)
+    | st.builds(UnregisterTable, names, st.booleans())
+    | st.builds(DescribeTable, names)
+    | st.builds(CreatePipeline, names, pipelines, existing)
+    | st.builds(DropPipeline, names, st.booleans())
+    | st.builds(PausePipeline, names, st.booleans())
+    | st.builds(DescribePipeline, names)
     | st.builds(DropTopic, names, st.booleans())
     | st.builds(ClearTopic, names, partitions)
     | st.builds(
@@ -112,9 +176,22 @@ statements: st.SearchStrategy[Statement] = (
     )
     | st.builds(Consume, names, partitions, st.none(), st.just(""), st.none() | starts)
     | st.builds(AckGroup, names, groups, numbers, st.integers(0, U32_MAX), st.just("") | groups)
+    | st.builds(
+        NackGroup, names, groups, numbers, numbers, st.integers(0, U32_MAX), st.just("") | groups, st.integers(0, 9)
+    )
+    | st.builds(
+        ExtendGroup,
+        names,
+        groups,
+        numbers,
+        st.integers(0, U32_MAX),
+        st.just("") | groups,
+        st.none() | st.integers(1, U64_MAX),
+    )
+    | st.builds(PauseGroup, names, groups, st.booleans())
     | st.builds(ResetGroup, names, groups, starts, partitions)
     | st.builds(DropGroup, names, groups)
-    | st.builds(Show, st.just(Shown.TOPICS), st.none(), st.none() | texts)
+    | st.builds(Show, st.sampled_from([Shown.TOPICS, Shown.TABLES, Shown.PIPELINES]), st.none(), st.none() | texts)
     | st.builds(Show, st.sampled_from([Shown.GROUPS, Shown.ROUTES]), st.none() | names)
     | st.builds(Describe, names)
     | queries

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from topics.sql.systemcolumns import NAMES
 from topics.sql.words import SYSTEM_TABLES, ends
-from topics.sqlengine.systemtables import NAMES
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,33 @@ async def test_a_group_consumes_and_acks(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_a_group_gives_back_keeps_and_rests(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").write_many([{"data": n} for n in range(6)])
+        await client.sql("CONSUME FROM orders GROUP g CONSUMER c LIMIT 4")
+        given = await one(client, "NACK orders GROUP g FROM OFFSET 3 UPTO OFFSET 4")
+        assert [column.name for column in given.columns] == (
+            ["topic", "group_id", "partition", "nacked", "committed_offset"]
+        )
+        assert given.rows == [["orders", "g", 0, 2, 0]]
+        (extended,) = (await one(client, "EXTEND orders GROUP g CONSUMER c UPTO OFFSET 2 FOR 90000")).dicts()
+        (held,) = [each for each in (await client.topic("orders").group("g").state()).ranges if each.claim_id]
+        assert (extended["extended"], held.first_seq, held.last_seq) == (2, 1, 2)
+        assert datetime.fromisoformat(extended["deadline"]).timestamp() * 1000 == pytest.approx(held.deadline)
+        assert (await one(client, "EXTEND orders GROUP g UPTO OFFSET 6")).rows == [["orders", "g", 0, 0, None]]
+        again = await rows(client, "CONSUME FROM orders GROUP g LIMIT 2")
+        assert [row[2] for row in again] == [3, 4], "what was given back comes first"
+        await client.sql("NACK orders GROUP g UPTO OFFSET 4 DELAY 86400000")
+        assert [row[2] for row in await rows(client, "CONSUME FROM orders GROUP g")] == [5, 6], "and this one later"
+        assert (await one(client, "PAUSE GROUP g ON orders")).message == "group g of topic orders paused"
+        assert await rows(client, "SELECT paused FROM system.groups") == [[True]]
+        assert (await one(client, "RESUME GROUP g ON orders")).message == "group g of topic orders resumed"
+        for text in ("NACK orders GROUP h UPTO OFFSET 1", "EXTEND orders GROUP h UPTO 1", "PAUSE GROUP h ON orders"):
+            with pytest.raises(errors.GroupNotFound):
+                await client.sql(text)
+
+
+@on_loop
 async def test_consume_without_a_group_only_reads(tmp_path: Path) -> None:
     async with topics.open(tmp_path) as client:
         orders = client.topic("orders")
@@ -172,17 +200,20 @@ async def test_what_was_lost_is_told(tmp_path: Path) -> None:
 async def test_sources_are_stored_and_shown(tmp_path: Path) -> None:
     async with topics.open(tmp_path) as client:
         await client.sql(
+            "REGISTER TABLE chat.messages USING delta LOCATION '/d' KEY (id); "
             "CREATE TOPIC changes ALIAS c; ALTER TOPIC c ADD SOURCE chat.messages ON INSERT, DELETE "
             "WHERE (is_visible = true AND channel_id = 42) PARTITION BY (user_id) WITH (payload = 'full')"
         )
         full = ["full", "is_visible = true AND channel_id = 42", "user_id"]
         shown = [["changes", "chat.messages", "delete", *full], ["changes", "chat.messages", "insert", *full]]
+        rest = ["now", None, None, None, None, 0, 0]
+        shown = [[*row, *rest] for row in shown]
         assert await rows(client, "SHOW ROUTES") == shown
         assert await rows(client, "SELECT * FROM system.topic_routes ORDER BY op") == shown
         await client.sql("ALTER TOPIC changes ADD SOURCE chat.messages ON INSERT")
         assert await rows(client, "SHOW ROUTES ON c") == [
             shown[0],
-            ["changes", "chat.messages", "insert", "key", None, None],
+            ["changes", "chat.messages", "insert", "key", None, None, *rest],
         ]
         await client.sql("ALTER TOPIC c SET (ttl_ms = 5)")
         assert len(await rows(client, "SHOW ROUTES")) == 2
@@ -270,8 +301,16 @@ class Restricted:
 MINE = [
     ("CREATE TOPIC mine2", "admin"),
     ("ALTER TOPIC mine SET (ttl_ms = 1)", "admin"),
-    ("ALTER TOPIC mine ADD SOURCE x ON INSERT", "admin"),
-    ("ALTER TOPIC mine DROP SOURCE x", "admin"),
+    ("REGISTER TABLE minetable USING delta LOCATION '/d' KEY (id)", "admin"),
+    ("ALTER TOPIC mine ADD SOURCE minetable ON INSERT", "admin"),
+    ("DESCRIBE TABLE minetable", "read"),
+    ("ALTER PIPELINE \"routes:minetable\" PAUSE", "admin"),
+    ("ALTER TOPIC mine DROP SOURCE minetable", "admin"),
+    ("CREATE PIPELINE minepipe AS INSERT INTO TOPIC mine3 SELECT tag FROM STREAM mine", "admin"),
+    ("ALTER PIPELINE minepipe PAUSE", "admin"),
+    ("DESCRIBE PIPELINE minepipe", "read"),
+    ("DROP PIPELINE minepipe", "admin"),
+    ("UNREGISTER TABLE minetable", "admin"),
     ("CLEAR TOPIC mine", "delete"),
     ("DROP TOPIC mine", "admin delete"),
     ("INSERT INTO TOPIC mine VALUES (1)", "write"),
@@ -292,8 +331,18 @@ THEIRS = [
     "CREATE TOPIC mine2 ALIAS theirs2",
     "CREATE TOPIC mine2 WITH (dead_letter = 'theirs')",
     "ALTER TOPIC mine SET (alias = 'theirs2')",
-    "ALTER TOPIC theirs ADD SOURCE x ON INSERT",
-    "ALTER TOPIC theirs DROP SOURCE x",
+    "ALTER TOPIC theirs ADD SOURCE minetable ON INSERT",
+    "ALTER TOPIC mine ADD SOURCE theirs ON INSERT",
+    "ALTER TOPIC theirs DROP SOURCE minetable",
+    "REGISTER TABLE theirs USING delta LOCATION '/d' KEY (id)",
+    "UNREGISTER TABLE theirs",
+    "DESCRIBE TABLE theirs",
+    "CREATE PIPELINE theirs AS INSERT INTO TOPIC mine2 SELECT tag FROM STREAM mine",
+    "CREATE PIPELINE minepipe AS INSERT INTO TOPIC theirs SELECT tag FROM STREAM mine",
+    "CREATE PIPELINE minepipe AS INSERT INTO TOPIC mine2 SELECT tag FROM STREAM theirs",
+    "CREATE PIPELINE minepipe AS INSERT INTO TOPIC mine2 SELECT m.tag FROM STREAM mine m JOIN theirs",
+    "ALTER PIPELINE \"routes:theirs\" PAUSE",
+    "DROP PIPELINE theirs",
     "CLEAR TOPIC theirs",
     "DROP TOPIC theirs",
     "INSERT INTO TOPIC theirs VALUES (1)",

@@ -10,6 +10,7 @@ public HTTP API and nothing else, so it runs on a cluster that has no engine, an
     sink.py       `write` and `writeStream`: staged in tasks (staging.py), published on the driver
                   outgoing.py  which row goes where     jsontexts.py  values to JSON
     session.py    `connect`: topics as tables     catalog.py  their names     display.py  how topics stand, for people
+                  statements.py answers.py  CONSUME, ACK, … in `spark.sql`     system.py  system tables
     lake.py       history as Delta tables: archive.py lakequery.py  the query
                   laketable.py lakefile.py lakecolumns.py  the table
                   lakecare.py lakeerase.py  looking after it     history.py  lake and server read as one
@@ -21,15 +22,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from topics.spark.session import Session, connect
+    from topics.spark.answers import Answer
+    from topics.spark.session import Session, connect, disconnect
+    from topics.spark.statements import RecordsLostWarning
 
-__all__ = ["Session", "connect"]
+__all__ = ["Answer", "RecordsLostWarning", "Session", "connect", "disconnect"]
 
 
 def __getattr__(name: str) -> Any:
     # Much of this package works without Spark, which takes a second to load.
     if name in __all__:
-        from topics.spark import session
+        from topics.spark import answers, session, statements
 
-        return getattr(session, name)
+        rooms = {"Answer": answers, "RecordsLostWarning": statements}
+        return getattr(rooms.get(name, session), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

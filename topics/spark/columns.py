@@ -1,7 +1,8 @@
 """The columns of a topic as a table, and pages of records made into Spark's batches.
 
 topic string, partition int, seq bigint, ts timestamp, node string, tag string, meta string, data string
-state string, attempts int              of queues, see jobs.py
+state string, attempts int              of queues and heaps, see jobs.py
+priority bigint                         of heaps
 value struct<…>, _corrupt string        with the option schema
 gap struct<from_seq, to_seq, reason>    with onGap=row: what was lost, in a row of its own
 """
@@ -15,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from topics.errors import InvalidRequest
-from topics.spark.jobs import JOB_FIELDS, names_queues
+from topics.spark.jobs import JOB_FIELDS, PRIORITY_FIELD, job_fields
 from topics.spark.options import INFER, ROW, Options
 from topics.spark.server import Gap, Server
 from topics.spark.values import infer_fields, parse_values
@@ -42,7 +43,7 @@ _SAMPLE_ROWS: Final = 1000
 
 def source_schema(options: Options, server: Server) -> StructType | str:
     """The columns that these options give; as DDL when a part of it is the user's, which only Spark can parse."""
-    base = [*BASE, *JOB_FIELDS] if names_queues(options, server) else [*BASE]
+    base = [*BASE, *job_fields(options, server)]
     gap = [StructField("gap", GAP)] if options.on_gap == ROW else []
     if not options.value_schema:
         return StructType([*base, *gap])
@@ -75,7 +76,7 @@ class Columns:
     """Makes batches with exactly the columns that Spark expects."""
 
     def __init__(self, schema: StructType) -> None:
-        known = {field.name for field in [*BASE, *JOB_FIELDS]} | {VALUE, CORRUPT, "gap"}
+        known = {field.name for field in [*BASE, *JOB_FIELDS, PRIORITY_FIELD]} | {VALUE, CORRUPT, "gap"}
         for field in schema:
             if field.name not in known:
                 raise InvalidRequest(

@@ -16,6 +16,13 @@ _BAR_PX: Final = 240
 _ROW_PX: Final = 18
 _KEPT: Final = "#4c78a8"
 _BEHIND: Final = "#f58518"
+_NAME_PX: Final = 180
+_NUMBERS_PX: Final = 190
+_LEGEND: Final = (
+    f'<g transform="translate({_NAME_PX} 0)"><rect y="3" width="12" height="12" fill="{_KEPT}"/>'
+    f'<text x="18" y="13">archived, or not to be</text><rect x="150" y="3" width="12" height="12" fill="{_BEHIND}"/>'
+    '<text x="168" y="13">in no archive yet</text></g>'
+)
 
 
 @dataclass(frozen=True)
@@ -61,17 +68,18 @@ class Lag:
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
     def svg(self) -> str:
-        """The bars as a picture of its own."""
+        """The bars as a picture of its own, with a line above that says what the colours are."""
         widest = max((row.count for row in self.rows), default=0)
-        height = _ROW_PX * len(self.rows)
         bars = "".join(
-            f'<g transform="translate(0 {_ROW_PX * at})"><text x="4" y="13" font-size="12">{escape(_name(row))}</text>'
-            f'<g transform="translate(180 3)">{_bar(row, widest)}</g></g>'
-            for at, row in enumerate(self.rows)
+            f'<g transform="translate(0 {_ROW_PX * at})"><text x="4" y="13">{escape(_name(row))}</text>'
+            f'<g transform="translate({_NAME_PX} 3)">{_bar(row, widest)}</g>'
+            f'<text x="{_NAME_PX + _BAR_PX + 10}" y="13">{_said(row)}</text></g>'
+            for at, row in enumerate(self.rows, 1)
         )
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_BAR_PX + 190}" height="{height}" '
-            f'font-family="sans-serif">{bars}</svg>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_NAME_PX + _BAR_PX + _NUMBERS_PX}" '
+            f'height="{_ROW_PX * (len(self.rows) + 1) + 4}" font-family="sans-serif" font-size="12">'
+            f'<rect width="100%" height="100%" fill="white"/>{_LEGEND}{bars}</svg>'
         )
 
 
@@ -88,6 +96,10 @@ def _texts(row: LagRow) -> tuple[str, ...]:
     archived = "-" if row.archived_seq is None else f"{row.archived_seq:,}"
     behind = "-" if row.behind is None else f"{row.behind:,}"
     return row.topic, str(row.partition), f"{row.count:,}", f"{row.head_seq:,}", archived, behind
+
+
+def _said(row: LagRow) -> str:
+    return f"{row.count:,}" if row.behind is None else f"{row.count:,}, {row.behind:,} behind"
 
 
 def _html(row: LagRow, widest: int) -> str:

@@ -11,6 +11,7 @@ from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, Stru
 
 from topics.errors import Forbidden, InvalidRequest, TopicNotFound
 from topics.limits import PARTITIONS_MAX
+from topics.spark.jobs import HEAP, PRIORITY
 from topics.spark.jsontexts import json_texts
 from topics.spark.options import Options
 from topics.spark.server import Server
@@ -44,12 +45,8 @@ def check_columns(options: Options, schema: StructType) -> None:
         raise InvalidRequest("column not_before must be a timestamp, or milliseconds as a bigint", field="not_before")
     if all(name in kinds for name in _WAITS):
         raise InvalidRequest("columns delay_ms and not_before both say how long: have one of them", field="delay_ms")
-    if "priority" in kinds:
-        raise InvalidRequest(
-            "column priority cannot be written: no topic has priorities; drop the column",
-            field="priority",
-            expected="no such column",
-        )
+    if "priority" in kinds and not isinstance(kinds["priority"], _WHOLE):
+        raise InvalidRequest("column priority must be a whole number", field="priority")
     if not options.topics and "topic" not in kinds:
         raise InvalidRequest(
             "where to? Neither option topic nor a column topic says it", field="topic", expected="a topic"
@@ -70,6 +67,7 @@ class Outgoing:
         self._create = options.create
         self._server = server
         self._partition_counts: dict[str, int] = {}
+        self._types: dict[str, str] = {}
 
     def split(self, batch: Any) -> Iterator[tuple[Target, Any]]:
         """The rows of a batch, for each target a table with the columns of a write; the order is kept."""
@@ -96,8 +94,16 @@ class Outgoing:
         self, topic: str, records: Any, columns: dict[str, Any], rows: Any
     ) -> Iterator[tuple[Target, Any]]:
         chosen = {name: columns[name] if rows is None else columns[name].filter(rows) for name in _ROUTING & {*columns}}
-        # What is made here is a log, and only jobs of a queue can wait.
-        count = self._partition_count(topic, self._create and not any(name in columns for name in _WAITS))
+        # What is made here is a log: only jobs of a queue or a heap can wait, and only a heap has priorities.
+        of_jobs = any(name in columns for name in (*_WAITS, "priority"))
+        count = self._partition_count(topic, self._create and not of_jobs)
+        if "priority" in columns and self._types[topic] != HEAP:
+            raise InvalidRequest(
+                f'column priority is for heaps, and topic "{topic}" is a {self._types[topic]}: drop the column, or '
+                "write to a heap",
+                field="priority",
+                expected="a heap",
+            )
         partitions = _partitions(chosen, records.num_rows, count)
         if partitions is None:
             yield Target(topic, 0), records
@@ -126,6 +132,7 @@ class Outgoing:
                 self._make(topic)
                 state = self._server.state(topic)
             self._partition_counts[topic] = state.partitions
+            self._types[topic] = state.type
         return self._partition_counts[topic]
 
     def _make(self, topic: str) -> None:
@@ -147,11 +154,26 @@ def _records(columns: dict[str, Any]) -> Any:
     if "meta" in columns:
         meta = columns["meta"]
         found["meta"] = pc.if_else(pc.is_valid(meta), json_texts(meta), pa.scalar(None, pa.string()))
+    if "priority" in columns:
+        found["meta"] = _with_priority(found.get("meta"), columns["priority"])
     if "delay_ms" in columns:
         found["delay_ms"] = columns["delay_ms"]
     if "not_before" in columns:
         found["not_before"] = _whole_ms(columns["not_before"])
     return pa.table(found)
+
+
+def _with_priority(metas: Any | None, priorities: Any) -> Any:
+    """The metas with what makes a record a message of this priority; 0 and null need no word."""
+    nothing = pa.scalar(None, pa.string())
+    given = pa.nulls(len(priorities), pa.string()) if metas is None else metas
+    said = pc.binary_join_element_wise(f'{{"{PRIORITY}":"', priorities.cast(pa.string()), '"', "")
+    # The rest of an object that has something in it, or its end.
+    inner = pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(pc.utf8_ltrim_whitespace(given), 1))
+    rest = pc.if_else(pc.starts_with(inner, "}"), inner, pc.binary_join_element_wise(",", inner, ""))
+    joined = pc.binary_join_element_wise(said, pc.coalesce(rest, pa.scalar("}")), "")
+    plain = pc.fill_null(pc.equal(priorities, 0), True)
+    return pc.if_else(plain, pc.coalesce(given, nothing), joined)
 
 
 def _whole_ms(times: Any) -> Any:

@@ -1,12 +1,15 @@
 """The calls that Spark needs, over HTTP, blocking: tasks and Spark's planning are plain functions in short processes.
 
-Everything asked here may be asked twice: reads change nothing, staged records say at which place in their stage they
-belong, and a publish or an abort is done once however often it is asked for. So whatever fails on the way, and what a
-busy or starting server refuses for now, is tried again until the time is over.
+Nearly everything asked here may be asked twice: reads change nothing, staged records say at which place in their stage
+they belong, and a publish or an abort is done once however often it is asked for. So whatever fails on the way, and
+what a busy or starting server refuses for now, is tried again until the time is over. Statements may not: they are
+tried again only when they did not reach the server, or it refused them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Event
@@ -16,9 +19,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 import pyarrow as pa
 
-from topics.client.address import parse_address
+from topics.client.address import Address, parse_address
+from topics.client.caller import was_refused
 from topics.client.connection import Answer
 from topics.client.refusal import refusal, retry_after_ms
+from topics.client.sqltransport import sql_body
 from topics.clock import SystemClock
 from topics.errors import ConnectionFailed, Throttled, TopicNotFound, Unavailable
 from topics.limits import PAGE_SIZE_MAX, SECOND_MS, WAIT_MS_MAX
@@ -161,6 +166,20 @@ class Server:
         answer = self._ask("DELETE", f"/v0/topics/{quote(topic)}/archives/{quote(archive)}")
         return bool(msgspec.json.decode(answer.body)["dropped"])
 
+    def sql(self, text: str, values: Sequence[object]) -> bytes:
+        """Run statements, each once; the body of the answer. Threads may do so at the same time."""
+        alone = copy(self)
+        try:
+            return alone._ask("POST", "/v0/sql", sql_body(text, values), repeatable=False).body
+        finally:
+            alone.close()
+
+    def query(self, text: str) -> Any:
+        """The rows of one SELECT, as an Arrow table."""
+        answer = self._ask("POST", "/v0/sql", sql_body(text, ()), JSON, ARROW)
+        with pa.ipc.open_stream(pa.py_buffer(answer.body)) as reader:
+            return reader.read_all()
+
     def is_there(self, topic: str) -> bool:
         try:
             self.state(topic)
@@ -173,7 +192,15 @@ class Server:
             self._connection.close()
             self._connection = None
 
-    def _ask(self, method: str, path: str, body: bytes = b"", sends: str = JSON, accepts: str = JSON) -> Answer:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        sends: str = JSON,
+        accepts: str = JSON,
+        repeatable: bool = True,
+    ) -> Answer:
         """The answer, however many attempts it takes; what the server refuses for good is raised."""
         clock = SystemClock()
         deadline_ns = clock.ticks_ns() + self._timeout_ms * _NS_PER_MS
@@ -181,27 +208,40 @@ class Server:
         while True:
             error: ConnectionFailed | Throttled | Unavailable
             asked_ms = 0
+            sent = False
             try:
-                answer = self._exchange(method, path, body, sends, accepts)
+                connection = self._connected(fresh=not repeatable)
+                sent = True
+                answer = self._exchange(connection, method, path, body, sends, accepts)
                 if answer.status < 300:
                     return answer
                 refused = refusal(answer)
-                if not isinstance(refused, Throttled | Unavailable):
+                if not isinstance(refused, Throttled | Unavailable) or not (repeatable or was_refused(refused)):
                     raise refused
                 error, asked_ms = refused, retry_after_ms(answer, refused)
             except (OSError, HTTPException) as failure:
                 self.close()
                 error = ConnectionFailed(f"{self._address} cannot be asked: {failure or type(failure).__name__}")
+                if sent and not repeatable:
+                    raise _unanswered(self._address, failure) from failure
             if clock.ticks_ns() >= deadline_ns:
                 raise error
             Event().wait(min(max(pause_ms, asked_ms), _PAUSE_MS_MAX) / SECOND_MS)
             pause_ms = min(2 * pause_ms, _PAUSE_MS_MAX)
 
-    def _exchange(self, method: str, path: str, body: bytes, sends: str, accepts: str) -> Answer:
-        connection = self._connection
-        if connection is None:
+    def _connected(self, fresh: bool) -> HTTPConnection:
+        """A connection that is open, as far as one can know; what idled may have been closed at the other end."""
+        if fresh:
+            self.close()
+        if self._connection is None:
             kind = HTTPSConnection if self._address.tls else HTTPConnection
-            connection = self._connection = kind(self._address.host, self._address.port, timeout=_SILENCE_S)
+            self._connection = kind(self._address.host, self._address.port, timeout=_SILENCE_S)
+            self._connection.connect()
+        return self._connection
+
+    def _exchange(
+        self, connection: HTTPConnection, method: str, path: str, body: bytes, sends: str, accepts: str
+    ) -> Answer:
         headers = {"Accept": accepts}
         if body:
             headers["Content-Type"] = sends
@@ -211,3 +251,11 @@ class Server:
         response = connection.getresponse()
         content = response.read()
         return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
+
+
+def _unanswered(address: Address, failure: Exception) -> ConnectionFailed:
+    return ConnectionFailed(
+        f"{address} did not answer, and may have done what was asked: {failure or type(failure).__name__}; "
+        "look before you ask again (SHOW TOPICS, SHOW GROUPS, DESCRIBE TOPIC)",
+        sent=True,
+    )

@@ -82,7 +82,8 @@ class TopicsSource(DataSource):
     def _refuse_overwrite(self, overwrite: bool) -> None:
         if overwrite:
             raise InvalidRequest(
-                "a topic is only ever appended to: use mode('append'), or outputMode('append') or ('update')",
+                "a topic is only ever appended to: use mode('append'), of a stream outputMode('append'); what a stream "
+                "aggregates can be appended when a watermark says that a window is over",
                 field="mode",
                 expected="append",
             )

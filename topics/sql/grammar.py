@@ -6,12 +6,14 @@ parameters must be used. What only running a statement can tell (does the topic 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from topics.core.pipelinecommands import Existing
 from topics.errors import InvalidSql
 from topics.limits import SQL_PARAMETERS_MAX, SQL_STATEMENTS_MAX
-from topics.sql import groupgrammar, querygrammar, topicgrammar
+from topics.sql import groupgrammar, pipelinegrammar, querygrammar, tablegrammar, topicgrammar
+from topics.sql.pipelinestatements import DescribePipeline, DescribeTable, DropPipeline
 from topics.sql.reader import Parameters, Reader
 from topics.sql.statements import Describe, DropGroup, DropTopic, Explain, Show, Shown, Statement
 from topics.sql.tokens import Token, tokenize
@@ -30,22 +32,31 @@ def parse(text: str, parameters: Sequence[object] = ()) -> list[Statement]:
     return [statement for statement, _ in parse_script(text, parameters)]
 
 
-def parse_script(text: str, parameters: Sequence[object] = ()) -> list[tuple[Statement, Origin]]:
-    """The same, and where each stands. What is to be explained stands behind its EXPLAIN."""
+def parse_script(
+    text: str,
+    parameters: Sequence[object] = (),
+    tokens: list[Token] | None = None,
+    tables: Mapping[str, Sequence[str]] | None = None,
+) -> list[tuple[Statement, Origin]]:
+    """The same, and where each stands. What is to be explained stands behind its EXPLAIN.
+
+    `tokens` are those of the text, for whoever has them already. `tables` are the columns of registered tables, as far
+    as they are known.
+    """
     if len(parameters) > SQL_PARAMETERS_MAX:
         raise InvalidSql(f"there are {len(parameters)} parameters, of {SQL_PARAMETERS_MAX} at most")
     given = Parameters(parameters)
-    parts = _split(tokenize(text))
+    parts = _split(tokenize(text) if tokens is None else tokens)
     if not parts:
         raise Reader(text, [], 1, given).fail("there is no statement", expected=list(_STARTS))
     if len(parts) > SQL_STATEMENTS_MAX:
         raise InvalidSql(f"there are {len(parts)} statements, of {SQL_STATEMENTS_MAX} at most")
     statements = []
-    for number, tokens in enumerate(parts, 1):
-        reader = Reader(text, tokens, number, given)
+    for number, part in enumerate(parts, 1):
+        reader = Reader(text, part, number, given, tables)
         statement = _statement(reader)
         reader.end()
-        first = tokens[1] if isinstance(statement, Explain) else tokens[0]
+        first = part[1] if isinstance(statement, Explain) else part[0]
         statements.append((statement, Origin(text, first.start, number)))
     given.check_used()
     return statements
@@ -72,22 +83,41 @@ def _statement(reader: Reader) -> Statement:
     reader.refuse("SELECT", "WITH")
 
 
-def _drop(reader: Reader) -> DropTopic | DropGroup:
+def _create(reader: Reader) -> Statement:
+    if reader.accept("PIPELINE"):
+        return pipelinegrammar.create(reader, Existing.REFUSE)
+    if reader.accept("OR"):
+        reader.expect("REPLACE", "PIPELINE")
+        return pipelinegrammar.create(reader, Existing.REPLACE)
+    return topicgrammar.create(reader)
+
+
+def _alter(reader: Reader) -> Statement:
+    return pipelinegrammar.alter(reader) if reader.accept("PIPELINE") else topicgrammar.alter(reader)
+
+
+def _drop(reader: Reader) -> DropTopic | DropGroup | DropPipeline:
     if reader.accept("GROUP"):
         return groupgrammar.drop(reader)
+    if reader.accept("PIPELINE"):
+        return pipelinegrammar.drop(reader)
     reader.expect("TOPIC")
     return topicgrammar.drop(reader)
 
 
 def _show(reader: Reader) -> Show:
     what = Shown(reader.one_of(*(member.value for member in Shown)))
-    if what is Shown.TOPICS:
+    if what in (Shown.TOPICS, Shown.TABLES, Shown.PIPELINES):
         like = reader.text_value("a pattern")[0] if reader.accept("LIKE") else None
         return Show(what, like=like)
     return Show(what, topic=reader.topic() if reader.accept("ON") else None)
 
 
-def _describe(reader: Reader) -> Describe:
+def _describe(reader: Reader) -> Describe | DescribeTable | DescribePipeline:
+    if reader.accept("TABLE"):
+        return tablegrammar.describe(reader)
+    if reader.accept("PIPELINE"):
+        return pipelinegrammar.describe(reader)
     reader.expect("TOPIC")
     return Describe(reader.topic())
 
@@ -100,13 +130,19 @@ def _explain(reader: Reader) -> Explain:
 
 
 _STARTS: dict[str, Callable[[Reader], Statement]] = {
-    "CREATE": topicgrammar.create,
-    "ALTER": topicgrammar.alter,
+    "CREATE": _create,
+    "ALTER": _alter,
     "DROP": _drop,
     "CLEAR": topicgrammar.clear,
+    "REGISTER": tablegrammar.register,
+    "UNREGISTER": tablegrammar.unregister,
     "INSERT": topicgrammar.insert,
     "CONSUME": groupgrammar.consume,
     "ACK": groupgrammar.ack,
+    "NACK": groupgrammar.nack,
+    "EXTEND": groupgrammar.extend,
+    "PAUSE": groupgrammar.pause,
+    "RESUME": groupgrammar.resume,
     "RESET": groupgrammar.reset,
     "SHOW": _show,
     "DESCRIBE": _describe,

@@ -1,4 +1,4 @@
-"""Statements about groups: consume, ack, reset, drop."""
+"""Statements about groups: consume; ack, nack and extend what was consumed; pause, resume, reset, drop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from topics.groupmodel import EARLIEST, LATEST, Start, at_seq, at_ts
 from topics.limits import WAIT_MS_MAX
 from topics.sql.reader import Reader
-from topics.sql.statements import AckGroup, Consume, DropGroup, ResetGroup
+from topics.sql.statements import AckGroup, Consume, DropGroup, ExtendGroup, NackGroup, PauseGroup, ResetGroup
 from topics.sql.tokens import Kind
 from topics.sql.topicgrammar import partition
 
@@ -25,14 +25,34 @@ def consume(reader: Reader) -> Consume:
 
 
 def ack(reader: Reader) -> AckGroup:
-    topic = reader.topic()
-    reader.expect("GROUP")
-    group = reader.group()
-    consumer = reader.group("the name of a consumer") if reader.accept("CONSUMER") else ""
-    number = partition(reader) if reader.accept("PARTITION") else 0
-    reader.expect("UPTO")
-    reader.accept("OFFSET")
-    return AckGroup(topic, group, reader.whole("an offset"), number, consumer)
+    topic, group, consumer, number = _claim(reader)
+    return AckGroup(topic, group, _upto(reader), number, consumer)
+
+
+def nack(reader: Reader) -> NackGroup:
+    topic, group, consumer, number = _claim(reader)
+    since = 0
+    if reader.accept("FROM"):
+        reader.accept("OFFSET")
+        since = reader.whole("an offset")
+    upto = _upto(reader)
+    delay_ms = reader.whole("a time in milliseconds") if reader.accept("DELAY") else 0
+    return NackGroup(topic, group, upto, since, number, consumer, delay_ms)
+
+
+def extend(reader: Reader) -> ExtendGroup:
+    topic, group, consumer, number = _claim(reader)
+    upto = _upto(reader)
+    visibility_ms = reader.whole("a time in milliseconds", 1) if reader.accept("FOR") else None
+    return ExtendGroup(topic, group, upto, number, consumer, visibility_ms)
+
+
+def pause(reader: Reader) -> PauseGroup:
+    return _paused(reader, True)
+
+
+def resume(reader: Reader) -> PauseGroup:
+    return _paused(reader, False)
 
 
 def reset(reader: Reader) -> ResetGroup:
@@ -49,6 +69,28 @@ def drop(reader: Reader) -> DropGroup:
     group = reader.group()
     reader.expect("ON")
     return DropGroup(reader.topic(), group)
+
+
+def _claim(reader: Reader) -> tuple[str, str, str, int]:
+    """Whose records are meant: topic, group, consumer and partition."""
+    topic = reader.topic()
+    reader.expect("GROUP")
+    group = reader.group()
+    consumer = reader.group("the name of a consumer") if reader.accept("CONSUMER") else ""
+    return topic, group, consumer, partition(reader) if reader.accept("PARTITION") else 0
+
+
+def _upto(reader: Reader) -> int:
+    reader.expect("UPTO")
+    reader.accept("OFFSET")
+    return reader.whole("an offset")
+
+
+def _paused(reader: Reader, paused: bool) -> PauseGroup:
+    reader.expect("GROUP")
+    group = reader.group()
+    reader.expect("ON")
+    return PauseGroup(reader.topic(), group, paused)
 
 
 def _start(reader: Reader) -> Start:

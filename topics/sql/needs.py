@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from topics.pipelinemodel import names_of, own_name
 from topics.sql import query
+from topics.sql.pipelinestatements import (
+    CreatePipeline,
+    DescribePipeline,
+    DescribeTable,
+    DropPipeline,
+    PausePipeline,
+    RegisterTable,
+    UnregisterTable,
+)
 from topics.sql.statements import (
     AckGroup,
     AddSource,
@@ -18,7 +28,10 @@ from topics.sql.statements import (
     DropSource,
     DropTopic,
     Explain,
+    ExtendGroup,
     Insert,
+    NackGroup,
+    PauseGroup,
     ResetGroup,
     Select,
     Show,
@@ -49,7 +62,17 @@ def needs(statement: Statement) -> Need:
             others = [(field, str(said[field])) for field in NAMED_OPTIONS if said.get(field) is not None]
             return Need(ADMIN, (("topic", statement.topic), *others))
         case AddSource() | DropSource():
-            return _on(statement.topic, ADMIN)
+            return Need(ADMIN, (("topic", statement.topic), ("table", statement.table)))
+        case RegisterTable() | UnregisterTable():
+            return Need(ADMIN, (("table", statement.table),))
+        case DescribeTable():
+            return Need(READ, (("table", statement.table),))
+        case CreatePipeline():
+            return Need(ADMIN, (("pipeline", statement.pipeline), *names_of(statement.config)))
+        case DropPipeline() | PausePipeline():
+            return Need(ADMIN, (("pipeline", own_name(statement.pipeline)),))
+        case DescribePipeline():
+            return Need(READ, (("pipeline", own_name(statement.pipeline)),))
         case DropTopic():
             return _on(statement.topic, ADMIN | DELETE)
         case ClearTopic():
@@ -58,7 +81,7 @@ def needs(statement: Statement) -> Need:
             return _on(statement.topic, WRITE)
         case Consume():
             return _on(statement.topic, READ if statement.group is None else CONSUME)
-        case AckGroup() | ResetGroup() | DropGroup():
+        case AckGroup() | NackGroup() | ExtendGroup() | PauseGroup() | ResetGroup() | DropGroup():
             return _on(statement.topic, CONSUME)
         case Show():
             return _on(statement.topic, READ) if statement.topic is not None else Need(READ, ())

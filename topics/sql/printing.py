@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from topics.core.source import Operation, PayloadMode
+from topics.core.source import Operation, PayloadMode, RouteStart
 from topics.groupmodel import Start, StartKind
+from topics.sql import pipelineprinting
+from topics.sql.pipelinestatements import CatalogStatement
 from topics.sql.quoting import quoted_name, quoted_string
 from topics.sql.statements import (
     AckGroup,
@@ -21,8 +23,11 @@ from topics.sql.statements import (
     DropSource,
     DropTopic,
     Explain,
+    ExtendGroup,
     Insert,
     Json,
+    NackGroup,
+    PauseGroup,
     ResetGroup,
     Select,
     Show,
@@ -35,6 +40,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def to_text(statement: Statement) -> str:
     """One statement, without a semicolon. Values that came as parameters are literals in it, but for a query's."""
+    if isinstance(statement, CatalogStatement):
+        return pipelineprinting.to_text(statement)
     match statement:
         case CreateTopic():
             exists = "IF NOT EXISTS " if statement.if_not_exists else ""
@@ -56,9 +63,17 @@ def to_text(statement: Statement) -> str:
         case Consume():
             return _consume(statement)
         case AckGroup():
-            group = _group(statement.group, statement.consumer)
-            partition = _partition(statement.partition or None)
-            return f"ACK {quoted_name(statement.topic)}{group}{partition} UPTO OFFSET {statement.upto}"
+            return f"ACK {_claim(statement)} UPTO OFFSET {statement.upto}"
+        case NackGroup():
+            since = f" FROM OFFSET {statement.since}" if statement.since else ""
+            delay = f" DELAY {statement.delay_ms}" if statement.delay_ms else ""
+            return f"NACK {_claim(statement)}{since} UPTO OFFSET {statement.upto}{delay}"
+        case ExtendGroup():
+            time = f" FOR {statement.visibility_ms}" if statement.visibility_ms is not None else ""
+            return f"EXTEND {_claim(statement)} UPTO OFFSET {statement.upto}{time}"
+        case PauseGroup():
+            verb = "PAUSE" if statement.paused else "RESUME"
+            return f"{verb} GROUP {quoted_string(statement.group)} ON {quoted_name(statement.topic)}"
         case ResetGroup():
             on = f"{quoted_string(statement.group)} ON {quoted_name(statement.topic)}{_partition(statement.partition)}"
             return f"RESET GROUP {on} TO {_start(statement.start)}"
@@ -83,6 +98,9 @@ def _add_source(statement: AddSource) -> str:
         f"ALTER TOPIC {quoted_name(statement.topic)} ADD SOURCE {quoted_name(statement.table)}",
         f"ON {_operations(statement.operations)}",
     ]
+    if statement.start is not None:
+        version = f" {statement.start_version}" if statement.start is RouteStart.VERSION else ""
+        parts.append(f"FROM {statement.start.upper()}{version}")
     if statement.where is not None:
         parts.append(f"WHERE ({statement.where})")
     if statement.partition_by is not None:
@@ -105,6 +123,11 @@ def _consume(statement: Consume) -> str:
     limit = "" if statement.limit is None else f" LIMIT {statement.limit}"
     wait = f" WAIT {statement.wait_ms}" if statement.wait_ms else ""
     return f"CONSUME FROM {quoted_name(statement.topic)}{_partition(statement.partition)}{group}{start}{limit}{wait}"
+
+
+def _claim(statement: AckGroup | NackGroup | ExtendGroup) -> str:
+    group = _group(statement.group, statement.consumer)
+    return f"{quoted_name(statement.topic)}{group}{_partition(statement.partition or None)}"
 
 
 def _group(group: str, consumer: str) -> str:

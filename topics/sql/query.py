@@ -65,17 +65,23 @@ def parse(text: str) -> exp.Query:
     try:
         trees = sqlglot.parse(text, dialect="duckdb")
     except SqlglotError as error:
-        raise _unreadable(text, error) from error
+        raise unreadable(text, error) from error
     except RecursionError as error:
         raise NotAQuery("this query is nested too deeply", None, ["a flatter one"]) from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
         raise NotAQuery("this is no query", 0, ["SELECT"])
-    change = next((node for node in tree.walk() if isinstance(node, _CHANGES)), None)
-    if change is not None and not isinstance(change, exp.Query):
+    change = change_in(tree)
+    if change is not None:
         raise NotAQuery(f"a query only reads, and {change.key.upper()} does more", None, ["SELECT"])
     tables(tree)
     return tree
+
+
+def change_in(tree: exp.Query) -> exp.Expr | None:
+    """What in a tree does more than read, if anything does."""
+    change = next((node for node in tree.walk() if isinstance(node, _CHANGES)), None)
+    return None if isinstance(change, exp.Query) else change
 
 
 def tables(tree: exp.Query) -> list[TableName]:
@@ -84,7 +90,7 @@ def tables(tree: exp.Query) -> list[TableName]:
     for node in tree.find_all(exp.Table):
         if not isinstance(node.this, exp.Identifier | exp.Dot):
             _check_function(node)
-        elif not _is_cte(node):
+        elif not is_cte(node):
             found.append(_table_name(node))
     if len(found) > TABLES_MAX:
         raise NotAQuery(f"a query names at most {TABLES_MAX} tables, and this one {len(found)}")
@@ -160,7 +166,7 @@ def _check_function(node: exp.Table) -> None:
         )
 
 
-def _is_cte(table: exp.Table) -> bool:
+def is_cte(table: exp.Table) -> bool:
     """Whether a name is that of a WITH that is in force where it stands."""
     if len(table.parts) != 1:
         return False
@@ -179,7 +185,7 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _unreadable(text: str, error: SqlglotError) -> NotAQuery:
+def unreadable(text: str, error: SqlglotError) -> NotAQuery:
     errors = getattr(error, "errors", None)
     if not errors:
         return NotAQuery("this is not understood as a query", 0, ["SELECT"])

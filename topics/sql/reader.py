@@ -7,10 +7,10 @@ Parameters are taken here: a value stands where `?` does, and is never text.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from topics.core.names import check_group, check_topic
+from topics.core.names import check_group, check_pipeline, check_table, check_topic
 from topics.errors import InvalidRequest, InvalidSql
 from topics.limits import U64_MAX
 from topics.sql.place import Place, wrong
@@ -58,12 +58,21 @@ class Parameters:
 
 
 class Reader:
-    def __init__(self, text: str, tokens: Sequence[Token], number: int, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        text: str,
+        tokens: Sequence[Token],
+        number: int,
+        parameters: Parameters,
+        tables: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.text = text
         self.tokens = tokens
         self.number = number
         """Which statement this is, from 1."""
         self.parameters = parameters
+        self.tables: Mapping[str, Sequence[str]] = {} if tables is None else tables
+        """The columns of registered tables, as far as somebody has told them."""
         self._at = 0
         self._wanted: list[str] = []
         """What was asked for at this place."""
@@ -73,6 +82,11 @@ class Reader:
     @property
     def done(self) -> bool:
         return self._at == len(self.tokens)
+
+    @property
+    def position(self) -> int:
+        """How many tokens are taken."""
+        return self._at
 
     @property
     def token(self) -> Token | None:
@@ -176,6 +190,13 @@ class Reader:
     def table(self) -> str:
         return self.name("the name of a table")[0]
 
+    def registered(self) -> str:
+        """The name that a table is registered under."""
+        return self._checked(check_table, "the name of a table")
+
+    def pipeline(self) -> str:
+        return self._checked(check_pipeline, "the name of a pipeline")
+
     def group(self, what: str = "the name of a group") -> str:
         """A group or a consumer: a string, a parameter or a name."""
         value, place = self.text_value(what)
@@ -221,6 +242,13 @@ class Reader:
         if token.kind is Kind.NUMBER or token.is_sign("-"):
             return self._number(what)
         self.refuse(what)
+
+    def string(self, what: str) -> str:
+        """A string in quotes, or a parameter that is one."""
+        value, place = self.literal(what)
+        if not isinstance(value, str):
+            raise self.fail(f"{what} is a string", place, [what])
+        return value
 
     def _number(self, what: str) -> tuple[int | float, Place]:
         place = self.place

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from topics.core.source import Operation, PayloadMode
+from topics.core.source import Operation, PayloadMode, RouteStart
 from topics.groupmodel import Start
+from topics.sql.pipelinestatements import CatalogStatement
 
 Scalar = str | int | float | bool | None
 Value = Scalar | tuple["Value", ...]
@@ -48,6 +49,9 @@ class AddSource:
     where: str | None = None
     partition_by: str | None = None
     payload: PayloadMode = PayloadMode.KEY
+    start: RouteStart | None = None
+    """Where it begins; None goes on where one that is replaced is, and else begins now."""
+    start_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,37 @@ class AckGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class NackGroup:
+    topic: str
+    group: str
+    upto: int
+    since: int = 0
+    """Only from this offset on."""
+    partition: int = 0
+    consumer: str = ""
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendGroup:
+    topic: str
+    group: str
+    upto: int
+    partition: int = 0
+    consumer: str = ""
+    visibility_ms: int | None = None
+    """From now on; None is as long as the topic says."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseGroup:
+    topic: str
+    group: str
+    paused: bool
+    """False resumes it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResetGroup:
     topic: str
     group: str
@@ -117,6 +152,8 @@ class Shown(StrEnum):
     TOPICS = "TOPICS"
     GROUPS = "GROUPS"
     ROUTES = "ROUTES"
+    TABLES = "TABLES"
+    PIPELINES = "PIPELINES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +183,5 @@ class Explain:
 
 
 Definition = CreateTopic | AlterTopic | AddSource | DropSource | DropTopic
-Statement = (
-    Definition | ClearTopic | Insert | Consume | AckGroup | ResetGroup | DropGroup | Show | Describe | Select | Explain
-)
+GroupStatement = Consume | AckGroup | NackGroup | ExtendGroup | PauseGroup | ResetGroup | DropGroup
+Statement = Definition | CatalogStatement | ClearTopic | Insert | GroupStatement | Show | Describe | Select | Explain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from topics.core.source import Operation, PayloadMode
+from topics.core.source import Operation, PayloadMode, RouteStart
 from topics.errors import TopicsError
 from topics.jsontext import encode
 from topics.limits import BATCH_RECORDS_MAX, U32_MAX
@@ -89,12 +89,23 @@ def _add_source(reader: Reader, topic: str) -> AddSource:
     table = reader.table()
     reader.expect("ON")
     operations = _operations(reader)
+    start, version = _start(reader) if reader.accept("FROM") else (None, 0)
     where = expression(reader) if reader.accept("WHERE") else None
     partition_by = None
     if reader.accept("PARTITION"):
         reader.expect("BY")
         partition_by = expressions(reader)
-    return AddSource(topic, table, operations, where, partition_by, _payload(reader))
+    payload, snapshot = _route_options(reader) if reader.accept("WITH") else (PayloadMode.KEY, None)
+    if snapshot is not None:
+        if start is not None:
+            raise reader.fail("FROM and snapshot both say where it begins", snapshot, ["one of them"])
+        start = RouteStart.SNAPSHOT
+    return AddSource(topic, table, operations, where, partition_by, payload, start, version)
+
+
+def _start(reader: Reader) -> tuple[RouteStart, int]:
+    start = RouteStart(reader.one_of("NOW", "SNAPSHOT", "VERSION").lower())
+    return start, reader.whole("a version") if start is RouteStart.VERSION else 0
 
 
 def _operations(reader: Reader) -> tuple[Operation, ...]:
@@ -108,17 +119,35 @@ def _operations(reader: Reader) -> tuple[Operation, ...]:
     return tuple(found)
 
 
-def _payload(reader: Reader) -> PayloadMode:
-    if not reader.accept("WITH"):
-        return PayloadMode.KEY
+def _route_options(reader: Reader) -> tuple[PayloadMode, Place | None]:
+    """What a record holds, and where it is said that all rows come first, if it is."""
     reader.expect_sign("(")
-    reader.expect("PAYLOAD")
-    reader.expect_sign("=")
+    payload = PayloadMode.KEY
+    snapshot: Place | None = None
+    said: list[str] = []
+    while not said or reader.accept_sign(","):
+        name_place = reader.place
+        name = reader.one_of("PAYLOAD", "SNAPSHOT")
+        if name in said:
+            raise reader.fail(f"{name.lower()} is said twice", name_place)
+        said.append(name)
+        reader.expect_sign("=")
+        if name == "PAYLOAD":
+            payload = _payload(reader)
+        else:
+            value, place = reader.literal("TRUE or FALSE")
+            if not isinstance(value, bool):
+                raise reader.fail("snapshot is TRUE or FALSE", place, ["TRUE", "FALSE"])
+            snapshot = place if value else None
+    reader.expect_sign(")")
+    return payload, snapshot
+
+
+def _payload(reader: Reader) -> PayloadMode:
     value, place = reader.literal("a payload")
     modes = {member.value: member for member in PayloadMode}
     if not isinstance(value, str) or value not in modes:
         raise reader.fail("payload is what a record holds of a row", place, [f"'{mode}'" for mode in modes])
-    reader.expect_sign(")")
     return modes[value]
 
 

@@ -6,16 +6,18 @@ Nothing here needs the parser, which a client may not have.
 from __future__ import annotations
 
 WORDS = (
-    *("ACK", "ADD", "ALIAS", "ALTER", "AND", "AS", "BY", "CLEAR", "CONSUME", "CONSUMER", "COUNT", "CREATE", "DELETE"),
-    *("DESC", "DESCRIBE", "DISTINCT", "DROP", "EARLIEST", "EXISTS", "EXPLAIN", "FALSE", "FROM", "GROUP", "GROUPS"),
-    *("HAVING", "IF", "IN", "INSERT", "INTERVAL", "INTO", "IS", "JOIN", "KEY", "LATEST", "LEFT", "LIKE", "LIMIT"),
-    *("NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "PARTITION", "PARTITIONS", "RESET", "ROUTES", "SELECT", "SET"),
-    *("SHOW", "SOURCE", "SUM", "TIMESTAMP", "TO", "TOPIC", "TOPICS", "TRUE", "UNION", "UPDATE", "UPTO", "VALUES"),
-    *("WAIT", "WHERE", "WITH"),
+    *("ACK", "ADD", "ALIAS", "ALTER", "AND", "APPEND", "AS", "BY", "CLEAR", "COLUMNS", "CONSUME", "CONSUMER"),
+    *("COUNT", "CREATE", "DELAY", "DELETE", "DELTA", "DESC", "DESCRIBE", "DISTINCT", "DROP", "EARLIEST", "EXISTS"),
+    *("EXPLAIN", "EXTEND", "FALSE", "FOR", "FROM", "GROUP", "GROUPS", "HAVING", "IF", "IN", "INSERT", "INTERVAL"),
+    *("INTO", "IS", "JOIN", "KEY", "LATEST", "LEFT", "LIKE", "LIMIT", "LOCATION", "MERGE", "NACK", "NOT", "NOW"),
+    *("NULL", "OFFSET", "ON", "OR", "ORDER", "PARTITION", "PARTITIONS", "PAUSE", "PIPELINE", "PIPELINES", "REGISTER"),
+    *("REPLACE", "RESET", "RESUME", "ROUTES", "SCHEMA", "SELECT", "SET", "SHOW", "SNAPSHOT", "SOURCE", "STREAM"),
+    *("SUM", "TABLE", "TABLES", "TIMESTAMP", "TO", "TOPIC", "TOPICS", "TRUE", "UNION", "UNREGISTER", "UPDATE"),
+    *("UPTO", "USING", "VALUES", "VERSION", "WAIT", "WATERMARK", "WHEN", "WHERE", "WITH"),
 )
 SYSTEM_TABLES = (
-    *("system.groups", "system.heaps", "system.metrics", "system.partitions", "system.queues"),
-    *("system.topic_offsets", "system.topic_routes", "system.topics"),
+    *("system.groups", "system.heaps", "system.metrics", "system.partitions", "system.pipelines", "system.queues"),
+    *("system.tables", "system.topic_offsets", "system.topic_routes", "system.topics"),
 )
 
 _QUOTES = "'\"`"

@@ -13,12 +13,14 @@ from typing import assert_never
 
 import msgspec
 
+from topics.core.catalogview import KnownColumns
 from topics.core.records import RecordLimits
 from topics.engine.host import Host
 from topics.errors import ScriptInterrupted, Throttled, TopicsError, Unavailable
 from topics.settings import Settings
 from topics.sql.grammar import Origin, parse_script
 from topics.sql.needs import needs
+from topics.sql.pipelinestatements import CatalogStatement
 from topics.sql.printing import to_text
 from topics.sql.statements import (
     AckGroup,
@@ -32,21 +34,36 @@ from topics.sql.statements import (
     DropSource,
     DropTopic,
     Explain,
+    ExtendGroup,
     Insert,
+    NackGroup,
+    PauseGroup,
     ResetGroup,
     Select,
     Show,
     Shown,
     Statement,
 )
-from topics.sqlengine import groupstatements, topicstatements
+from topics.sql.systemcolumns import JSON, TIME
+from topics.sqlengine import catalogstatements, groupstatements, topicstatements
 from topics.sqlengine.access import Access
 from topics.sqlengine.result import Result, columns, iso_time
 from topics.sqlengine.selecting import Selecting, Source, tables_of
-from topics.sqlengine.systemtables import JSON, TIME, Metrics, SystemTable, SystemTables
+from topics.sqlengine.systemtables import Metrics, SystemTable, SystemTables
 
-_SHOWN_TABLES = {Shown.TOPICS: "topics", Shown.GROUPS: "groups", Shown.ROUTES: "topic_routes"}
-_TOPIC_COLUMNS = ("name", "alias", "type", "partitions", "records", "bytes")
+_SHOWN_TABLES = {
+    Shown.TOPICS: "topics",
+    Shown.GROUPS: "groups",
+    Shown.ROUTES: "topic_routes",
+    Shown.TABLES: "tables",
+    Shown.PIPELINES: "pipelines",
+}
+_SHOWN_COLUMNS = {
+    Shown.TOPICS: ("name", "alias", "type", "partitions", "records", "bytes"),
+    Shown.TABLES: ("table_id", "format", "location", "location_env", "key_columns", "routes"),
+    Shown.PIPELINES: ("pipeline_id", "kind", "condition", "target", "position", "lag_records", "lag_seconds"),
+}
+"""Of those of which a list shows less than there is; the first is the name."""
 
 
 class Executor:
@@ -62,7 +79,7 @@ class Executor:
         self, text: str, parameters: Sequence[object], access: Access, metrics: Metrics = lambda: ()
     ) -> list[Result]:
         """The result of each statement of a text, in order."""
-        script = parse_script(text, parameters)
+        script = parse_script(text, parameters, tables=KnownColumns(self._host.engine.machine))
         for statement, origin in script:
             with _naming(origin):
                 _allow(statement, access)
@@ -83,12 +100,15 @@ class Executor:
 
     async def _run(self, statement: Statement, origin: Origin, access: Access, metrics: Metrics) -> Result:
         host = self._host
+        if isinstance(statement, CatalogStatement):
+            return await catalogstatements.run(host, statement, access)
         match statement:
             case CreateTopic():
                 return await topicstatements.create(host, statement)
             case AlterTopic():
                 return await topicstatements.alter(host, statement)
             case AddSource():
+                catalogstatements.check_route(host, statement, origin)
                 return await topicstatements.add_source(host, statement)
             case DropSource():
                 return await topicstatements.drop_source(host, statement)
@@ -103,6 +123,12 @@ class Executor:
                 return await groupstatements.consume(host, statement, self._turn)
             case AckGroup():
                 return await groupstatements.ack(host, statement)
+            case NackGroup():
+                return await groupstatements.nack(host, statement)
+            case ExtendGroup():
+                return await groupstatements.extend(host, statement)
+            case PauseGroup():
+                return await groupstatements.pause(host, statement)
             case ResetGroup():
                 return await groupstatements.reset(host, statement)
             case DropGroup():
@@ -123,10 +149,11 @@ class Executor:
     async def _show(self, statement: Show, access: Access) -> Result:
         tables = SystemTables(self._host.engine)
         table = await tables.table(_SHOWN_TABLES[statement.what], access, statement.topic)
-        if statement.what is not Shown.TOPICS:
+        if statement.what not in _SHOWN_COLUMNS:
             return _shown(table)
-        kept = [row for row in table.rows if statement.like is None or _is_like(row[1], statement.like)]
-        places = [[column.name for column in table.columns].index(name) for name in _TOPIC_COLUMNS]
+        names = [column.name for column in table.columns]
+        places = [names.index(name) for name in _SHOWN_COLUMNS[statement.what]]
+        kept = [row for row in table.rows if statement.like is None or _is_like(row[places[0]], statement.like)]
         named = tuple(table.columns[at] for at in places)
         return _shown(SystemTable(named, [tuple(row[at] for at in places) for row in kept]))
 

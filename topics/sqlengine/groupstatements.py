@@ -11,17 +11,31 @@ from topics.core.cut import Shape
 from topics.core.groupcommands import AckGroup as Ack
 from topics.core.groupcommands import Consume as Claim
 from topics.core.groupcommands import DropGroup as Drop
+from topics.core.groupcommands import ExtendGroup as Extend
+from topics.core.groupcommands import NackGroup as Nack
+from topics.core.groupcommands import PauseGroup as Pause
 from topics.core.groupcommands import ResetGroup as Reset
 from topics.core.groups import cursor_of
 from topics.core.registry import Topic
 from topics.engine.host import Host
 from topics.errors import GroupNotFound
-from topics.groupmodel import EARLIEST, AckedGroup, DroppedGroup, GroupBatch, PlacedGroup, Start
+from topics.groupmodel import (
+    EARLIEST,
+    AckedGroup,
+    DroppedGroup,
+    ExtendedGroup,
+    GroupBatch,
+    NackedGroup,
+    PausedGroup,
+    PlacedGroup,
+    Start,
+)
 from topics.limits import GROUP_LIMIT_DEFAULT, SECOND_MS
 from topics.model import Page, Tombstone
 from topics.sql.envelope import envelopes
-from topics.sql.statements import AckGroup, Consume, DropGroup, ResetGroup
-from topics.sqlengine.result import Result, columns
+from topics.sql.statements import AckGroup, Consume, DropGroup, ExtendGroup, NackGroup, PauseGroup, ResetGroup
+from topics.sql.systemcolumns import TIME
+from topics.sqlengine.result import Result, columns, iso_time
 from topics.sqlmodel import SqlTombstone
 
 _CONSUMED = columns(
@@ -38,6 +52,16 @@ _CONSUMED = columns(
 )
 _COMMITTED = columns(
     ("topic", "VARCHAR"), ("group_id", "VARCHAR"), ("partition", "BIGINT"), ("committed_offset", "BIGINT")
+)
+_NACKED = columns(
+    ("topic", "VARCHAR"),
+    ("group_id", "VARCHAR"),
+    ("partition", "BIGINT"),
+    ("nacked", "BIGINT"),
+    ("committed_offset", "BIGINT"),
+)
+_EXTENDED = columns(
+    ("topic", "VARCHAR"), ("group_id", "VARCHAR"), ("partition", "BIGINT"), ("extended", "BIGINT"), ("deadline", TIME)
 )
 _SHAPE = Shape(tags=True)
 
@@ -66,6 +90,42 @@ async def ack(host: Host, statement: AckGroup) -> Result:
     done = await host.submit(command)
     assert isinstance(done, AckedGroup)
     return Result(_COMMITTED, [[done.topic, done.group, done.partition, done.committed_seq]])
+
+
+async def nack(host: Host, statement: NackGroup) -> Result:
+    command = Nack(
+        statement.topic,
+        statement.group,
+        statement.upto,
+        statement.partition,
+        statement.consumer,
+        from_seq=statement.since,
+        delay_ms=statement.delay_ms,
+    )
+    done = await host.submit(command)
+    assert isinstance(done, NackedGroup)
+    return Result(_NACKED, [[done.topic, done.group, done.partition, done.nacked, done.committed_seq]])
+
+
+async def extend(host: Host, statement: ExtendGroup) -> Result:
+    command = Extend(
+        statement.topic,
+        statement.group,
+        statement.upto,
+        statement.partition,
+        statement.consumer,
+        visibility_ms=statement.visibility_ms,
+    )
+    done = await host.submit(command)
+    assert isinstance(done, ExtendedGroup)
+    deadline = iso_time(done.deadline) if done.deadline else None
+    return Result(_EXTENDED, [[done.topic, done.group, done.partition, done.extended, deadline]])
+
+
+async def pause(host: Host, statement: PauseGroup) -> Result:
+    done = await host.submit(Pause(statement.topic, statement.group, statement.paused))
+    assert isinstance(done, PausedGroup)
+    return Result(message=f"group {done.group} of topic {done.topic} {'paused' if done.paused else 'resumed'}")
 
 
 async def reset(host: Host, statement: ResetGroup) -> Result:

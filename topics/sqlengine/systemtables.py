@@ -15,9 +15,10 @@ import msgspec
 from topics.core import config as configs
 from topics.core.registry import Topic
 from topics.engine.engine import Engine
-from topics.errors import InvalidSql
 from topics.limits import SECOND_MS
-from topics.model import TopicType
+from topics.model import TopicState, TopicType
+from topics.sql.systemcolumns import columns_of
+from topics.sqlengine import catalogtables
 from topics.sqlengine.access import Access
 from topics.sqlmodel import SqlColumn
 
@@ -57,43 +58,6 @@ class SystemTable:
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-TEXT = "VARCHAR"
-JSON = "JSON"
-WHOLE = "BIGINT"
-LARGE = "UBIGINT"
-FLAG = "BOOLEAN"
-REAL = "DOUBLE"
-TIME = "TIMESTAMP WITH TIME ZONE"
-
-_COLUMNS: dict[str, str] = {
-    "topics": "topic_id name alias type partitions:B retention_seconds:R retention_max_bytes:U durability records:B "
-    "bytes:B created_at:T config:J",
-    "partitions": "topic_id partition_id:B head_offset:B earliest_offset:B evict_floor:B records:B bytes:B "
-    "last_write_at:T",
-    "topic_routes": "topic_id table_id op payload_mode filter_expr partition_key_expr",
-    "topic_offsets": "topic_id group_id partition_id:B last_acked_offset:B updated_at:T",
-    "groups": "topic_id group_id partition_id:B committed_offset:B head_offset:B lag:B claimed:B consumers:B "
-    "oldest_unacked_at:T paused:F",
-    "queues": "topic_id partition_id:B ready:B in_flight:B delayed:B dead_lettered:B dead_letter",
-    "heaps": "topic_id partition_id:B records:B bytes:B",
-    "metrics": "name labels:J value:R",
-}
-_TYPES = {"": TEXT, "B": WHOLE, "U": LARGE, "R": REAL, "T": TIME, "J": JSON, "F": FLAG}
-
-NAMES = tuple(_COLUMNS)
-
-
-def columns_of(name: str) -> tuple[SqlColumn, ...]:
-    """The columns of a system table; `InvalidSql` when there is none of that name."""
-    if name not in _COLUMNS:
-        raise InvalidSql(
-            f"there is no table system.{name}; there are {', '.join(f'system.{each}' for each in NAMES)}",
-            expected=[f"system.{each}" for each in NAMES],
-        )
-    parts = [word.partition(":") for word in _COLUMNS[name].split()]
-    return tuple(SqlColumn(word, _TYPES[kind]) for word, _, kind in parts)
-
-
 class SystemTables:
     def __init__(self, engine: Engine, metrics: Metrics = lambda: ()) -> None:
         self._engine = engine
@@ -105,6 +69,9 @@ class SystemTables:
         if name == "metrics":
             rows = [(sample, msgspec.json.encode(labels).decode(), value) for sample, labels, value in self._metrics()]
             return SystemTable(columns, rows)
+        if name in ("tables", "pipelines"):
+            make_rows = catalogtables.table_rows if name == "tables" else catalogtables.pipeline_rows
+            return SystemTable(columns, list(make_rows(self._engine, access)))
         make = self._rows_of(name)
         found: list[Row] = []
         for number, each in enumerate(self._topics(access, topic), 1):
@@ -170,15 +137,7 @@ class SystemTables:
             )
 
     def _routes(self, topic: Topic) -> Iterator[Row]:
-        for source in topic.sources:
-            yield (
-                topic.name,
-                source.table,
-                source.operation.value,
-                source.payload.value,
-                source.where,
-                source.partition_by,
-            )
+        yield from catalogtables.route_rows(self._engine, topic)
 
     def _offsets(self, topic: Topic) -> Iterator[Row]:
         for group in self._engine.groups.list(topic.name):
@@ -200,21 +159,20 @@ class SystemTables:
             )
 
     def _queues(self, topic: Topic) -> Iterator[Row]:
-        for number in range(topic.config.partitions):
-            queue = self._engine.state(topic.name, number, touch=False).queue
-            if queue is not None:
-                yield (
-                    topic.name,
-                    number,
-                    queue.ready,
-                    queue.in_flight,
-                    queue.delayed,
-                    queue.dead_lettered,
-                    topic.config.dead_letter,
-                )
+        if topic.config.type is TopicType.QUEUE:
+            for state, jobs in self._jobs(topic):
+                yield topic.name, state.partition, *jobs
 
     def _heaps(self, topic: Topic) -> Iterator[Row]:
         if topic.config.type is TopicType.HEAP:
-            for number in range(topic.config.partitions):
-                state = self._engine.state(topic.name, number, touch=False)
-                yield topic.name, number, state.count, state.bytes
+            for state, jobs in self._jobs(topic):
+                yield topic.name, state.partition, topic.config.mode.value, *jobs, state.count, state.bytes
+
+    def _jobs(self, topic: Topic) -> Iterator[tuple[TopicState, Row]]:
+        """Each partition, and how many of its jobs are in which state."""
+        for number in range(topic.config.partitions):
+            state = self._engine.state(topic.name, number, touch=False)
+            queue = state.queue
+            assert queue is not None, "queues and heaps have jobs"
+            counts = (queue.ready, queue.in_flight, queue.delayed, queue.dead_lettered)
+            yield state, (*counts, topic.config.dead_letter)

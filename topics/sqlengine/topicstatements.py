@@ -60,10 +60,17 @@ async def alter(host: Host, statement: AlterTopic) -> Result:
 
 async def add_source(host: Host, statement: AddSource) -> Result:
     sources = tuple(
-        Source(statement.table, operation, statement.payload, statement.where, statement.partition_by)
+        Source(
+            statement.table,
+            operation,
+            statement.payload,
+            statement.where,
+            statement.partition_by,
+            start_version=statement.start_version,
+        )
         for operation in statement.operations
     )
-    await host.submit(ChangeSources(statement.topic, sources))
+    await host.submit(ChangeSources(statement.topic, sources, start=statement.start))
     return Result(message=f"{statement.table} is a source of topic {statement.topic}")
 
 

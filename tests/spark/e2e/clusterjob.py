@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from topics.spark import connect, lake
+from topics.spark import connect, disconnect, lake
 from topics.spark.launch import session
 
 
@@ -16,9 +16,20 @@ def main(master: str, url: str, key: str, root: str) -> dict[str, object]:
         rows.write.format("topics").option("topic", "numbers").option("jobId", "once").mode("append").save()
         connect(spark, url, key)
         found = spark.sql("SELECT count(*), count(DISTINCT tag), min(seq), max(seq) FROM topics.numbers").first()
+        spark.sql("CREATE TOPIC made PARTITIONS 2; INSERT INTO TOPIC made VALUES (:value)", {"value": {"n": 1}})
+        taken = spark.sql("CONSUME FROM numbers GROUP g LIMIT 3").collect()
+        spark.sql("ACK numbers GROUP g UPTO ?", [taken[-1]["offset"]])
+        stands = spark.sql("SELECT committed_offset, lag FROM system.groups JOIN topics.made").first()
         query = lake.archive(spark, root, "numbers", url=url, key=key, available_now=True)
         query.awaitTermination()
-        return {"found": list(found or ()), "lake": lake.state(root).count, "failed": str(query.exception() or "")}
+        group = [row["payload"] for row in taken] + list(stands or ())
+        disconnect(spark)
+        return {
+            "found": list(found or ()),
+            "group": group,
+            "lake": lake.state(root).count,
+            "failed": str(query.exception() or ""),
+        }
 
 
 if __name__ == "__main__":

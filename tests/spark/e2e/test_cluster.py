@@ -21,6 +21,8 @@ pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="no java")
 KEY = "a-key-for-the-cluster"
 JOB = Path(__file__).parent / "clusterjob.py"
 TIMEOUT_S = 600
+GROUP = [*(f'{{"id":{number},"text":"ä"}}' for number in range(3)), 3, 1997]
+TOLD = {"found": [2000, 2000, 1, 2000], "group": GROUP, "lake": 2000, "failed": ""}
 
 
 def environment() -> dict[str, str]:
@@ -82,7 +84,7 @@ def test_a_standalone_cluster(tmp_path: Path) -> None:
         worker = [*loopback, "--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "work"), master]
         with daemon(tmp_path, "worker.Worker", joined, *worker), daemon(tmp_path, "worker.Worker", joined, *worker):
             told = submit(master, tmp_path)
-    assert told == {"found": [2000, 2000, 1, 2000], "lake": 2000, "failed": ""}
+    assert told == TOLD
 
 
 def test_spark_connect(tmp_path: Path) -> None:
@@ -91,4 +93,4 @@ def test_spark_connect(tmp_path: Path) -> None:
     settings = ["--conf", "spark.connect.grpc.binding.port=0", "--conf", "spark.ui.enabled=false", "spark-internal"]
     with daemon(tmp_path, "SparkSubmit", r"Spark Connect server started at: \S*?:(\d+)", *service, *settings) as port:
         told = submit(f"sc://127.0.0.1:{port}", tmp_path)
-    assert told == {"found": [2000, 2000, 1, 2000], "lake": 2000, "failed": ""}
+    assert told == TOLD

@@ -48,6 +48,13 @@ def test_batch(spark: SparkSession, topics_server: RunningServer, orders: Client
     assert data(orders, "orders.sums") == [{"country": "DE", "cents": 750}, {"country": "FR", "cents": 20_000}]
 
 
+def test_statements(spark: SparkSession, topics_server: RunningServer, orders: Client) -> None:
+    for _ in range(2):
+        example("statements").main(spark, topics_server.url)
+    assert data(orders, "orders.totals") == [[{"country": "DE", "cents": 750.0}, {"country": "FR", "cents": 20_000.0}]]
+    assert orders.topic("orders").group("totals").state().committed_seq == 3
+
+
 def test_streaming(spark: SparkSession, topics_server: RunningServer, orders: Client, tmp_path: Path) -> None:
     example("streaming").main(spark, topics_server.url, str(tmp_path / "checkpoint"), available_now=True)
     assert data(orders, "orders.large") == [{"country": "FR", "cents": 20_000}]

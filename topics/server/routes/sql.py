@@ -20,6 +20,7 @@ from topics.server.principal import NO_SCOPE
 from topics.server.route import Operation, Route
 from topics.server.schemas import answer, body
 from topics.server.sqlaccess import KeyAccess, samples
+from topics.server.sqlaudit import note_statements
 from topics.wire.sql import SqlRequest, decode_sql
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ async def _answer(
 async def _run(context: Context, host: Host, request: Request, wanted: SqlRequest) -> list[Result]:
     executor = await context.sql.executor(host)
     principal = request.principal
+    await note_statements(context, request, wanted.sql, wanted.params)
     return await executor.run(wanted.sql, wanted.params, KeyAccess(principal), partial(samples, context, principal))
 
 

@@ -1,0 +1,33 @@
+"""The tables that say how things stand: queues and heaps by the state of their jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import topics
+from tests.client.rig import on_loop
+from topics.sql.systemcolumns import columns_of
+
+
+@on_loop
+async def test_queues_and_heaps_count_their_jobs_by_state(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        queue = client.queue("jobs")
+        await queue.create(dead_letter="jobs.dead")
+        await queue.put_many([{"data": number} for number in range(4)])
+        await queue.put(4, delay_ms=60_000)
+        await queue.claim(2)
+        await client.topic("best").create(type="heap", mode="max", partitions=2)
+        await client.topic("best").write("x", meta={"$priority": "5"}, partition=1)
+        await client.topic("log").write(1)
+        (queues,) = await client.sql("SELECT * FROM system.queues")
+        assert [column.name for column in queues.columns] == [column.name for column in columns_of("queues")]
+        assert queues.rows == [["jobs", 0, 2, 2, 1, 0, "jobs.dead"]]
+        (heaps,) = await client.sql("SELECT * FROM system.heaps ORDER BY partition_id")
+        assert [column.name for column in heaps.columns] == [column.name for column in columns_of("heaps")]
+        assert heaps.rows == [
+            ["best", 0, "max", 0, 0, 0, 0, "best.dlq", 0, 0],
+            ["best", 1, "max", 1, 0, 0, 0, "best.dlq", 1, heaps.rows[1][-1]],
+        ]
+        (joined,) = await client.sql("SELECT t.type, count(*) FROM system.topics t GROUP BY 1 ORDER BY 1")
+        assert joined.rows == [["heap", 1], ["log", 1], ["queue", 1]]
