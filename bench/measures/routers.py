@@ -22,6 +22,8 @@ WRITE_SHARE = 0.8
 """What is left to who writes, of the rate without routers."""
 COPIES_BAR = 1_000_000
 ADDED_MS_BAR = 2.0
+WAIT_S = 60.0
+"""How long the last copy may take: a failure, not a duration."""
 
 
 async def _route(host: Host) -> None:
@@ -45,8 +47,8 @@ async def _rates(directory: Path, count: int, routed: bool) -> tuple[float, floa
             with Timer() as timer:
                 await write(host, "orders", sent)
             logs = _destinations(host) if routed else []
-            while any(log.visible_seq < count * BATCH for log in logs):
-                await asyncio.sleep(0)
+            for log in logs:
+                await host.wait_visible(log, count * BATCH - 1, WAIT_S)
     return count * BATCH / timer.seconds, len(logs) * count * BATCH / written.seconds
 
 

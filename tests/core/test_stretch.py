@@ -6,7 +6,7 @@ from topics.core.log import Log
 from topics.core.match import Match
 from topics.core.payload import Shape
 from topics.core.records import Records
-from topics.core.stretch import Cuts, Load, cut
+from topics.core.stretch import CUTS_MAX, Cuts, Load, Stretch, stretches
 from topics.model import TopicConfig
 
 
@@ -15,6 +15,32 @@ def log_of(*batches: list[str]) -> Log:
     for tags in batches:
         log.append(Records.of([{"data": 1, "tag": tag} for tag in tags]).encode(log.next_seq, 5), TopicConfig())
     return log
+
+
+def cut(log: Log, start: int, upto: int, cuts: Cuts) -> Stretch | None:
+    return next(stretches(log, start, upto, cuts), None)
+
+
+def test_stretches_follow_each_other_up_to_the_end() -> None:
+    log = log_of(["x"] * 600, ["y"] * 700, ["z"] * 3)
+    assert [(each.first_seq, each.last_seq) for each in stretches(log, 5, 1302, {})] == [
+        (5, 600),
+        (601, 1300),
+        (1301, 1302),
+    ]
+    log.delete_seqs(range(601, 1301))
+    assert [(each.first_seq, each.last_seq) for each in stretches(log, 600, 1303, {})] == [(600, 600), (1301, 1303)]
+
+
+def test_what_was_cut_is_good_for_who_comes_later_and_kept_within_bounds() -> None:
+    log, cuts = log_of(["x"] * 600), Cuts()
+    first = cut(log, 1, 600, cuts)
+    log.append(Records.of([{"data": 2}] * 600).encode(601, 5), TopicConfig())
+    log.delete_seqs([700])
+    assert cut(log, 1, 1200, cuts) is first
+    for seq in range(2, CUTS_MAX + 2):
+        cut(log, seq, 600, cuts)
+    assert len(cuts) == CUTS_MAX and cut(log, 1, 600, cuts) is not first
 
 
 def test_the_first_one_cuts_for_all_at_the_same_place() -> None:
@@ -55,8 +81,8 @@ def test_routers_with_the_same_wishes_share_a_selection() -> None:
 def test_a_load_says_which_seqs_it_took() -> None:
     log = log_of(["x"] * 600, ["y"] * 600)
     load, cuts = Load(1), Cuts()
-    while (found := cut(log, load.next_seq, 1200, cuts)) is not None:
-        load.add(found, *found.select(Match(b"y", prefix=False), Shape()))
+    for each in stretches(log, 1, 1200, cuts):
+        load.add(each, *each.select(Match(b"y", prefix=False), Shape()))
     assert (load.count, load.scanned, load.next_seq, load.payload_bytes) == (600, 1200, 1201, 600)
     assert load.chosen() == b"\0" * 75 + b"\xff" * 75
     whole = Load(601)
@@ -66,4 +92,4 @@ def test_a_load_says_which_seqs_it_took() -> None:
     assert whole.chosen() == b""
     part = whole.fitted(7, Shape())
     assert (part.count, part.next_seq, part.chosen()) == (7, 608, b"")
-    assert whole.fitted(0, Shape()) is whole is whole.fitted(600, Shape())
+    assert whole.fitted(600, Shape()) is whole is whole.fitted(700, Shape())

@@ -21,3 +21,24 @@ def ready(*pairs: str, **fields: Any) -> Rig:
     for source, dest in pairs:
         put(rig, source, dest, **fields)
     return rig
+
+
+def lost_its_end(dest: str) -> Rig:
+    """A disk after a power loss: of six records of `a`, in shard 1, three are left. A router to `b` of this class, in
+    shard 0, was made when all six were there, or had copied them."""
+    rig = Rig()
+    rig.configure("a", durability="memory")
+    rig.configure("b", durability=dest)
+    if dest != "ephemeral":
+        put(rig, "a", "b")
+    rig.write("a", 1, 2, 3)
+    rig.clock.advance(1000)
+    rig.work()
+    rig.write("a", "lost", "lost", "lost")
+    rig.work()
+    if dest == "ephemeral":
+        put(rig, "a", "b")
+    # A topic that is made syncs shard 0, and only that.
+    rig.configure("c")
+    rig.disk = rig.disk.crash("lost")
+    return rig

@@ -9,7 +9,7 @@ is stored: the cursor moves in memory, and who comes back to an older one after 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,10 +20,9 @@ from topics.core.inflow import Inflow, Route, RouteKey
 from topics.core.log import Log
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.payload import I64, CopiedRun, Selection, Shape
-from topics.core.registry import META_LOG_ID
 from topics.core.router import Router
-from topics.core.routerfacts import Forwarded, RouterPut
-from topics.core.stretch import Cuts, Load, cut
+from topics.core.routerfacts import Forwarded
+from topics.core.stretch import Cuts, Load, stretches
 from topics.limits import STEP_RECORDS_MAX
 from topics.model import Discard, Durability, Reason, TopicConfig
 from topics.routermodel import Guarantee
@@ -97,14 +96,15 @@ def step(machine: Machine, lane: Lane, now_ms: int, cuts: Cuts) -> Step | None:
     load = Load(start)
     # What is cut to fit, or goes into the fact, is in one piece.
     records_max = 1 if takes_part or not stored else STEP_RECORDS_MAX
-    while load.scanned < records_max:
-        stretch = cut(source, load.next_seq, upto, cuts)
-        if stretch is None:
-            load.next_seq = upto + 1
-            break
+    for stretch in stretches(source, start, upto, cuts):
         load.add(stretch, *stretch.select(lane.router.match, lane.shape, lane.present))
+        if load.scanned >= records_max:
+            break
+    else:
+        load.next_seq = upto + 1
     if load.count and takes_part:
-        load = load.fitted(_fitting(config, dest, load.selections[0]), lane.shape)
+        # Where nothing fits, one record is what is refused, for what it is: not for the size of a batch it came in.
+        load = load.fitted(max(1, _fitting(config, dest, load.selections[0])), lane.shape)
     if load.count:
         machine.check_room(dest.topic, config, dest, load)
     return _take(machine, lane, config, now_ms, trimmed, hops, load, stored)
@@ -199,25 +199,6 @@ def _is_stored(machine: Machine, source: Log, seq: int) -> bool:
 def unpack(chosen: bytes, count: int) -> I64:
     """The positions that `Forwarded.chosen` names, of so many."""
     return np.flatnonzero(np.unpackbits(np.frombuffer(chosen, np.uint8), count=count)).astype(np.int64)
-
-
-def rewind(lane: Lane) -> tuple[Router, Outcome] | None:
-    """After a crash: a source of class `memory` may have lost its end, and gives out the same seqs again.
-
-    Then a router that has come further begins behind what is left of it.
-    """
-    head, source, dest = lane.source.head_seq, lane.source, lane.dest
-    if lane.cursor <= head:
-        return None
-    starts = tuple(min(at, head) if index == source.partition else at for index, at in enumerate(lane.router.starts))
-    router = replace(lane.router, starts=starts)
-    put = RouterPut(router.name, router.number, router.config, router.created_ms, starts)
-    facts = [StoredFact(META_LOG_ID, False, [encode(put)])]
-    if dest.inflow is not None and lane.key in dest.inflow.routes:
-        fact = Forwarded(router.number, source.log_id, head, first_seq=dest.next_seq)
-        remember(dest, fact)
-        facts.append(StoredFact(dest.log_id, False, [encode(fact)]))
-    return router, Outcome(None, facts, must_sync=True)
 
 
 # ---- what a fact does, when it is made and when it is replayed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from topics.core.block import Block
 from topics.core.log import Log
 from topics.core.match import Match
 from topics.core.payload import I64, Selection, Shape, slice_block
-from topics.core.run import DEAD, Marks, MemoryRun, index_tags
+from topics.core.run import DEAD, Marks, MemoryRun, Run, index_tags
 from topics.core.tail import Tail
 from topics.limits import BLOCK_RECORDS
 
@@ -59,30 +60,40 @@ class Stretch:
 
 
 Cuts = dict[tuple[int, int, int, int], Stretch]
-"""Stretches by log, first and last seq, and how many records of the log are gone: of several routers that stand at the
-same place the first one cuts, unless something was deleted meanwhile."""
+"""The stretches that were cut last, by log, first and last seq, and how many records of their run are gone: of several
+routers that come to the same place the first one cuts, unless something was deleted there meanwhile."""
+CUTS_MAX: Final = 192
+"""As many as a step may take, and those of the step before."""
 
 
-def cut(source: Log, start: int, upto: int, cuts: Cuts) -> Stretch | None:
-    """The next records that are there, up to the end of their block; None when there are none up to `upto`."""
-    key = source.log_id, start, upto, source.head_seq - source.count
-    if key in cuts:
-        return cuts[key]
-    for run in source.parts_from(max(start, source.low)):
-        first = max(start, source.low, run.first_seq)
-        if first > upto:
-            return None
-        if isinstance(run, Tail):
-            stretch = Stretch(*run.block_of(first, min(BLOCK_RECORDS, upto - first + 1)))
-        else:
-            block, marks = run.block_at(first)
-            begin, end = first - block.first_seq, min(block.last_seq, upto) - block.first_seq + 1
-            # What lies in a mapped file goes with the file, and a copy may stay for longer.
-            piece = slice_block(block, begin, end, copied=not isinstance(run, MemoryRun))
-            stretch = Stretch(piece, None if marks is None else bytearray(marks[begin:end]))
-        cuts[key] = stretch
-        return stretch
-    return None
+def stretches(source: Log, start: int, upto: int, cuts: Cuts) -> Iterator[Stretch]:
+    """The records from `start` to `upto` that are there, block by block."""
+    seq = max(start, source.low)
+    for run in source.parts_from(seq):
+        seq = max(seq, run.first_seq)
+        last_seq, gone = min(run.last_seq, upto), run.last_seq - run.first_seq + 1 - run.live_count
+        while seq <= last_seq:
+            key = source.log_id, seq, last_seq, gone
+            stretch = cuts.get(key)
+            if stretch is None:
+                if len(cuts) >= CUTS_MAX:
+                    del cuts[next(iter(cuts))]
+                stretch = cuts[key] = _cut(run, seq, last_seq)
+            yield stretch
+            seq = stretch.last_seq + 1
+        if seq > upto:
+            return
+
+
+def _cut(run: Run, seq: int, last_seq: int) -> Stretch:
+    """The records of a run from `seq` on, up to the end of their block."""
+    if isinstance(run, Tail):
+        return Stretch(*run.block_of(seq, min(BLOCK_RECORDS, last_seq - seq + 1)))
+    block, marks = run.block_at(seq)
+    begin, end = seq - block.first_seq, min(block.last_seq, last_seq) - block.first_seq + 1
+    # What lies in a mapped file goes with the file, and a copy may stay for longer.
+    piece = slice_block(block, begin, end, copied=not isinstance(run, MemoryRun))
+    return Stretch(piece, None if marks is None else bytearray(marks[begin:end]))
 
 
 @dataclass(slots=True)
@@ -114,8 +125,9 @@ class Load:
             self.payload_bytes += selection.payload_bytes
 
     def fitted(self, count: int, shape: Shape) -> Load:
-        """The first `count` records of a load of one stretch; all of it when that is none, to be refused whole."""
-        if not 0 < count < self.count:
+        """The first `count` records, one at least, of a load of one stretch."""
+        assert count > 0
+        if count >= self.count:
             return self
         ((stretch, positions),) = self._stretches
         last = count - 1 if positions is None else int(positions[count - 1])

@@ -5,9 +5,11 @@ lookup on the way of a write. `pump` works through the line: a step for each rou
 the end of the line again while there is more. A step takes what there is, and costs about the same however much
 that is: a router that is behind takes more at once, so that being behind makes it faster.
 
-The host runs the pump on its loop. It stops after a slice of time, so that the loop has its turn: a long slice when
-nobody else has computed anything since the last one. Otherwise it is a tenth of what the others took, and whatever time
-the loop had nothing to do at all: who writes as fast as it can keeps nine tenths of the loop.
+The host runs the pump on its loop, a slice of time at once, so that the loop has its turn. Pumps live on credit. They
+earn a small share of what everybody else computes, and the time in which nobody does; a slice costs what it took, or
+less when there was little for the others to do after it. So who writes as fast as it can keeps nearly all of
+the processor, and where there is time to spare it is used. A pump without credit comes back a little later, and not
+with the next turn: a loop that never sleeps takes the processor from the threads of the WAL.
 
 A step that is refused (a full destination, a disk that is behind or broken) stalls its router alone, which tries again
 by itself, later and later. No step is made while a checkpoint captures its logs: see docs/ROUTERS.md.
@@ -38,18 +40,21 @@ Captured = TypeVar("Captured")
 
 SLICE_NS: Final = 1_000_000
 """How long a pump goes on at most before the loop gets a turn."""
-IDLE_NS: Final = 300_000
-"""When no more was computed since the last slice, nobody else wanted the loop."""
-SHARE: Final = 10
-"""A pump takes one part in so many of the time that others took."""
+SLICE_NS_MIN: Final = 100_000
+"""With credit for less a pump does nothing: what it needs around its steps would be most of it."""
+SHARE: Final = 16
+"""Others compute so many times as long as pumps do, while they want to."""
+WANT_WORTH: Final = 4
+"""A slice is free for so much of it as is more than so many times what the others then had to do."""
+CREDIT_NS_MAX: Final = 3 * SLICE_NS
+PAUSE_S: Final = 0.001
+"""When a pump without credit comes back."""
 RETRY_MS_MIN: Final = 10
 RETRY_MS_MAX: Final = 1000
 COPIES_FACTOR: Final = 4
 """So many bytes of copies, which share their memory, count as one towards the next checkpoint."""
 BEHIND_FACTOR: Final = 2
 """At so many times what makes a checkpoint due, copies wait for it."""
-CUTS_MAX: Final = 64
-"""Stretches that are kept for other routers at the same place."""
 
 
 @dataclass(eq=False, slots=True)
@@ -89,8 +94,8 @@ class Forwarding:
         clock: Clock,
         dirty_bytes_max: int,
     ) -> None:
-        self.wanted: Callable[[], None] = lambda: None
-        """Called when there is something to pump and there was not."""
+        self.wanted: Callable[[float], None] = lambda after_s: None
+        """Called when there is something to pump and there was not, with how long that may wait."""
         self.copied_bytes = 0
         """Payload of copies since the last checkpoint: the next one has to write them."""
         self._captured_bytes = 0
@@ -113,6 +118,9 @@ class Forwarding:
         self._stopped = False
         self._ended_ns = 0
         self._ended_cpu_ns = 0
+        self._took_ns = 0
+        self._credit_ns = CREDIT_NS_MAX
+        """How long pumps may take; below 0 when the last one took longer."""
         self._cuts: Cuts = {}
 
     # ---- which routers there are
@@ -164,12 +172,6 @@ class Forwarding:
         ways = self._by_router[router.name] = []
         for source_log, dest in routing.ends(self._machine, router):
             lane = Lane.of(self._machine, router, source_log, dest)
-            rewound = forward.rewind(lane)
-            if rewound is not None:
-                router, outcome = rewound
-                lane.router = router
-                self._machine.routers.put(router)
-                self._add(outcome)
             way = Way(lane, self._machine.routers.version)
             if lane.shape.stamp and dest.count and lane.cursor < source_log.head_seq:
                 way.evidence = Evidence(dest, lane.shape.stamp)
@@ -198,7 +200,7 @@ class Forwarding:
         """Have the pump run if there is something to do."""
         if not self._asked and self._line and not self._held and not self._stopped:
             self._asked = True
-            self.wanted()
+            self.wanted(PAUSE_S if self._credit_ns < SLICE_NS_MIN else 0)
 
     def held_during(self, capture: Iterator[Captured]) -> Iterator[Captured]:
         """Make no copies while a checkpoint captures its logs, which takes several turns of the loop."""
@@ -249,25 +251,28 @@ class Forwarding:
         self._asked = False
         if self._held or self._stopped or not self._line:
             return False
-        until_ns = self._slice_ends_ns()
+        begun_ns = self._clock.ticks_ns()
+        self._earn(begun_ns)
         moved = False
-        while self._line:
-            moved = self._turn(self._line[0]) or moved
-            if self._clock.ticks_ns() >= until_ns:
-                break
-        if not self._line or len(self._cuts) > CUTS_MAX:
-            self._cuts.clear()
+        if self._credit_ns >= SLICE_NS_MIN:
+            until_ns = begun_ns + min(SLICE_NS, self._credit_ns)
+            while self._line:
+                moved = self._turn(self._line[0]) or moved
+                if self._clock.ticks_ns() >= until_ns:
+                    break
+            if not self._line:
+                self._cuts.clear()
         self._ended_ns, self._ended_cpu_ns = self._clock.ticks_ns(), self._clock.cpu_ns()
+        self._took_ns = self._ended_ns - begun_ns
         self.ask()
         return moved or bool(self._line)
 
-    def _slice_ends_ns(self) -> int:
-        begun_ns = self._clock.ticks_ns()
+    def _earn(self, now_ns: int) -> None:
+        """Pay for the last pump, and get credit for what others computed since, and for when nobody did."""
         others_ns = self._clock.cpu_ns() - self._ended_cpu_ns
-        if others_ns < IDLE_NS:
-            return begun_ns + SLICE_NS
-        idle_ns = max(begun_ns - self._ended_ns - others_ns, 0)
-        return begun_ns + min(SLICE_NS, others_ns // SHARE + idle_ns)
+        idle_ns = max(now_ns - self._ended_ns - others_ns, 0)
+        cost_ns = min(self._took_ns, WANT_WORTH * others_ns)
+        self._credit_ns = min(self._credit_ns - cost_ns + others_ns // SHARE + idle_ns, CREDIT_NS_MAX)
 
     def _turn(self, source: _Source) -> bool:
         """One step of the way whose turn it is."""
@@ -278,7 +283,7 @@ class Forwarding:
             way = source.ways[source.at]
             source.at += 1
             moved = self._step(way) if not way.retry_ms else False
-            source.again = source.again or moved
+            source.again = source.again or (moved and way.lane.cursor < source.log.visible_seq)
         if source.at >= len(source.ways):
             self._line.popleft()
             source.at = 0

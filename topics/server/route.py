@@ -48,5 +48,7 @@ class Route:
     """Whether its answer is a stream, which counts against the caps on those and not against requests in flight."""
     takeover_param: str | None = None
     """The captured part that says which streams take over from each other, and so count as one."""
+    noted: bool | None = None
+    """Whether the dispatch notes it in the audit log; None is what its method and scope say (`auditing.py`)."""
     query_token: bool = False
     """Whether a stream token, or for development a key, may come as `?token=`."""

@@ -152,7 +152,7 @@ async def test_a_disk_without_room_for_the_checkpoint_is_told(tmp_path: Path) ->
             faults, chosen.data_dir, clock, lambda: secrets.randbits(64), options(chosen), post, progress
         )
 
-    chosen = settings.load({"TOPICS_DATA_DIR": str(tmp_path / "data"), "TOPICS_PORT": "0"})
+    chosen = settings.load({"TOPICS_DATA_DIR": str(tmp_path / "data"), "TOPICS_PORT": "0", "TOPICS_NO_GRPC": "1"})
     async with Server(chosen, clock, make_opener) as server:
         await soon(server.ready())
         api = Api(server.url)

@@ -32,6 +32,7 @@ async def test_a_consume_brings_records_and_a_claim(tmp_path: Path) -> None:
             "count": 2,
             "first_seq": 1,
             "last_seq": 2,
+            "visibility_ms": 20_000,
             "deliveries": 1,
             "committed_seq": 0,
             "head_seq": 3,

@@ -17,6 +17,7 @@ from functools import partial
 import msgspec
 
 from topics.core.cut import Render, Shape, cut
+from topics.core.heap import Heap
 from topics.core.names import check_topic
 from topics.core.read import Span
 from topics.engine.engine import Engine
@@ -57,15 +58,19 @@ def diff(context: Context, request: Request, reply: Reply) -> None:
 
 
 def _diff_arrow(context: Context, request: Request, reply: Reply) -> None:
-    from topics.wire.arrow import arrow_jobs, arrow_page
+    from topics.wire.arrow import arrow_jobs, arrow_messages, arrow_page
 
     engine = context.ready().engine
 
     def render(spans: Sequence[Span], shape: Shape) -> bytes:
         # A page is rendered when its log has been looked at, so the topic and the partition are there.
-        log = engine.machine.log(engine.machine.topic(request.params["topic"]), wanted.partition)
+        topic = engine.machine.topic(request.params["topic"])
+        log = engine.machine.log(topic, wanted.partition)
         if log.queue is None:
             return arrow_page(spans, shape)
+        if isinstance(log.queue, Heap):
+            log.queue.look(log, topic.config, engine.now_ms())
+            return arrow_messages(log, log.queue, spans, shape)
         log.queue.leases.expire(engine.now_ms())
         return arrow_jobs(log.queue.leases, spans, shape)
 
@@ -168,8 +173,9 @@ ROUTES = (
             "`caught_up` says that there is nothing more for now. What was lost to a cap, a TTL or a crash before the "
             "reader came is told as a `tombstone`. With `wait_ms` an empty read waits for records. With `Accept: "
             "application/vnd.apache.arrow.stream` the records are an Arrow stream, up to 65536 of them, with the "
-            "columns `seq`, `ts`, `node`, `tag`, `meta` and `data` (JSON text), and of a queue `state` (`ready`, "
-            "`leased`, `delayed`) and `attempts`; the rest of the answer is then JSON in the header `Topics-Page`.",
+            "columns `seq`, `ts`, `node`, `tag`, `meta` and `data` (JSON text), of a queue or a heap `state` (`ready`, "
+            "`leased`, `delayed`) and `attempts`, and of a heap `priority`; the rest of the answer is then JSON in the "
+            "header `Topics-Page`.",
             "records",
             parameters=(TOPIC,),
             request_body=body("DiffRequest", required=False),

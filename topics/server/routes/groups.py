@@ -29,7 +29,8 @@ from topics.wire.query import Query
 
 _CONSUMED: Final = (
     b'{"topic":"%b",%b"group":"%b",%b"records":[%b],"count":%d,"first_seq":%d,"last_seq":%d,"claim_id":%b,'
-    b'"deadline":%d,"deliveries":%d,"committed_seq":%d,"head_seq":%d,"lag":%d,"tombstone":%b,"paused":%b,'
+    b'"deadline":%d,"visibility_ms":%d,"deliveries":%d,"committed_seq":%d,"head_seq":%d,"lag":%d,"tombstone":%b,'
+    b'"paused":%b,'
     b'"performance":{"server_total_ms":%.3f}}'
 )
 _ACKED: Final = (
@@ -80,6 +81,7 @@ def consumed(context: Context, host: Host, request: Request, batch: GroupBatch) 
         batch.last_seq,
         b'"%b"' % batch.claim_id.encode() if batch.claim_id else b"null",
         batch.deadline,
+        batch.visibility_ms,
         batch.deliveries,
         batch.committed_seq,
         batch.head_seq,

@@ -13,7 +13,7 @@ from topics.core.dedupe import DedupeKey, check_idempotency_key
 from topics.core.partition import partition_of
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
-from topics.errors import InvalidRequest, Throttled
+from topics.errors import Throttled
 from topics.server.answers import NS_PER_MS, later, when_done
 from topics.server.arrow import or_arrow, sends_arrow, with_codecs
 from topics.server.auth import check_config
@@ -40,12 +40,6 @@ def _write_arrow(context: Context, request: Request, reply: Reply) -> None:
 
     context.ready()
     batch = decode_arrow_write(request.body, Query(request.query), context.record_limits)
-    if batch.waits:
-        raise InvalidRequest(
-            "a write waits as a whole: say delay_ms or not_before in the query, or stage jobs with times of their own",
-            field="delay_ms",
-            expected="no column delay_ms or not_before",
-        )
     _write(context, request, reply, batch)
 
 
@@ -103,6 +97,7 @@ def append_of(host: Host, topic: str, batch: WriteBatch, dedupe_key: DedupeKey |
         batch.config,
         batch.delay_ms,
         batch.not_before_ms,
+        batch.waits,
     )
 
 
@@ -127,7 +122,8 @@ ROUTES = (
             "is created, with `config`, unless `create` is false. A write with an idempotency key (the field, or the "
             "header `Idempotency-Key`) is safe to repeat within the topic's window. The body may be an Arrow stream "
             "(`Content-Type: application/vnd.apache.arrow.stream`) with the columns `data` (JSON text), and if wanted "
-            "`tag`, `node` and `meta`; the other fields but `config` are then parameters of the query.",
+            "`tag`, `node`, `meta`, and `delay_ms` or `not_before`; the other fields but `config` are then parameters "
+            "of the query.",
             "records",
             parameters=(
                 TOPIC,

@@ -140,9 +140,9 @@ ROUTES = (
             "Puts records aside for a topic: durable, seen by nobody, and gone at `expires_ts` unless their stage is "
             "published. A stage takes records until then, all for one partition of one topic. A repeated request adds "
             "its records again, unless it says at which place in the stage they belong (`at`); use a fresh stage name "
-            "for each attempt and abort the others. Jobs may wait: `delay_ms` counts from the publish. The body may be "
-            "an Arrow stream, as that of a write; `stage` is then a parameter of the query, and each job may have a "
-            "`delay_ms` or `not_before` of its own, in a column.",
+            "for each attempt and abort the others. Jobs may wait, all of them or each by itself: `delay_ms` counts "
+            "from the publish. The body may be an Arrow stream, as that of a write; `stage` is then a parameter of the "
+            "query.",
             "batches",
             parameters=(TOPIC,),
             request_body=or_arrow(body("StageRequest")),
