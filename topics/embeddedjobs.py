@@ -10,6 +10,7 @@ from topics.client.jobtransport import ClaimRequest, HeldRequest, RedriveRequest
 from topics.core.commands import Ack, Append, Claimer, Command, Complete, Extend, Nack, Redrive
 from topics.core.match import parse_match
 from topics.core.records import Records
+from topics.core.waits import waits_in
 from topics.engine.host import Host
 from topics.limits import U64_MAX
 from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, ExtendedJobs, NackedJobs, Redriven
@@ -53,7 +54,10 @@ class EmbeddedJobs:
         )
 
     async def complete(self, topic: str, request: HeldRequest, results: Sequence[ResultRequest]) -> CompletedJobs:
-        appends = [Append(result.topic, self._records(result.records, None)) for result in results]
+        appends = [
+            Append(result.topic, self._records(result.records, None), waits=waits_in(result.records))
+            for result in results
+        ]
         command = Complete(topic, request.node, request.seqs, appends, request.lease_ids, request.partition)
         return await self._submit(command, CompletedJobs)
 

@@ -86,3 +86,45 @@ def test_a_queue_without_dead_letters_says_how_to_have_them(topics: Command, top
     for command in ("dead", "redrive"):
         said = topics("queue", command, topic)
         assert said.code == 2 and f"`topics topic config {topic} --dead-letter NAME`" in said.err
+
+
+def test_jobs_are_put_for_now_and_for_later(topics: Command, topic: str) -> None:
+    (done,) = topics.good("queue", "put", topic, '{"a": 1}', "2", "--tag", "t")
+    assert (done["first_seq"], done["last_seq"], done["created"]) == (1, 2, True)
+    topics.good("queue", "put", topic, "3", "--delay", "1h")
+    topics.good("queue", "put", topic, "4", "--not-before", "2126-01-01T09:00+02:00")
+    once = ("queue", "put", topic, "5", "--not-before", "2026-01-01", "--idempotency-key", "once")
+    assert [topics.good(*once)[0]["deduped"] for _ in range(2)] == [False, True]
+    (state,) = topics.good("queue", "show", topic)
+    assert (state["ready"], state["delayed"]) == (3, 2)
+    assert [(job["data"], job.get("$tag")) for job in topics.good("queue", "claim", topic, "--max", "9")] == [
+        ({"a": 1}, "t"),
+        (2, "t"),
+        (5, None),
+    ]
+    said = topics("queue", "put", topic, "6", "7", "--no-json")
+    assert (said.code, said.out.strip()) == (0, "2 jobs put as 6 to 7")
+
+
+def test_what_is_no_job_and_no_time_is_refused(topics: Command, topic: str) -> None:
+    for arguments, message in [
+        ((), "there is no job to put"),
+        (("{",), "DATA 1: it is not JSON"),
+        (("1", "--delay", "soon"), "--delay=soon: expected a duration"),
+        (("1", "--not-before", "soon"), "--not-before=soon: expected a time like"),
+    ]:
+        said = topics("queue", "put", topic, *arguments)
+        assert said.code == 2 and message in said.err
+    assert topics("queue", "show", topic).code == 3, "nothing was made"
+    topics.good("write", topic, "1")
+    said = topics("queue", "put", topic, "1", "--delay", "1h")
+    assert said.code == 4 and "cannot be delayed" in said.err
+
+
+def test_jobs_are_kept_for_longer(topics: Command, topic: str) -> None:
+    filled(topics, topic)
+    (job,) = topics.good("queue", "claim", topic, "--lease", "1min")
+    (done,) = topics.good("queue", "extend", topic, "1", "--lease", "1h", "--lease-id", job["lease_id"])
+    assert done["extended"] == 1 and done["deadlines"]["1"] > job["deadline"] + 1000
+    said = topics("queue", "extend", topic, "1", "2", "--lease", "1h", "--no-json")
+    assert (said.code, said.out.strip()) == (1, "1 job kept; not 2, which topics-queue does not have (any more)")

@@ -20,16 +20,39 @@ async def test_a_job_comes_when_its_time_has_come(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         jobs = Jobs(api)
         await jobs.create()
-        soonest = await now_ms(api) + 120
-        await jobs.put("later", delay_ms=120)
-        await jobs.put("much later", not_before=soonest + DAY_MS)
+        await jobs.put("tomorrow", delay_ms=DAY_MS)
+        await jobs.put("much later", not_before=await now_ms(api) + 2 * DAY_MS)
         await jobs.put("past", not_before=1, delay_ms=0)
         assert await jobs.counts() == (1, 0, 2, 0)
         assert [job["data"] for job in await jobs.claim(max=9)] == ["past"]
+        soonest = await now_ms(api) + 120
+        await jobs.put("later", delay_ms=120)
         (job,) = await jobs.claim(max=9, wait_ms=5_000)
         assert (job["data"], job["deliveries"]) == ("later", 1)
         assert job["deadline"] - 30_000 >= soonest
-        assert await jobs.counts() == (0, 2, 1, 0)
+        assert await jobs.counts() == (0, 2, 2, 0)
+
+
+@on_loop
+async def test_each_job_of_a_write_has_its_own_time(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        jobs = Jobs(api)
+        await jobs.create()
+        tomorrow = await now_ms(api) + DAY_MS
+        records = [{"data": 1, "delay_ms": DAY_MS}, {"data": "now"}, {"data": 2, "not_before": tomorrow}]
+        assert (await api.post("/v0/topics/jobs", {"records": records})).status == 200
+        assert await jobs.counts() == (1, 0, 2, 0)
+        assert [job["data"] for job in await jobs.claim(max=9)] == ["now"]
+        soonest = await now_ms(api) + 120
+        records = [{"data": 3, "delay_ms": DAY_MS}, {"data": "later", "delay_ms": 120}]
+        assert (await api.post("/v0/topics/jobs", {"records": records})).status == 200
+        (job,) = await jobs.claim(max=9, wait_ms=5_000)
+        assert (job["data"], job["deliveries"]) == ("later", 1)
+        assert job["deadline"] - 30_000 >= soonest
+        both = {"records": [{"data": 1}, {"data": 2, "delay_ms": 5, "not_before": 7}]}
+        refused = await api.post("/v0/topics/jobs", both)
+        assert (refused.refusal, refused.error["detail"]["field"]) == ((400, "invalid_request"), "records[1].delay_ms")
+        assert (await jobs.counts())[:3] == (0, 2, 3)
 
 
 @on_loop
@@ -40,6 +63,9 @@ async def test_only_jobs_are_delayed(tmp_path: Path) -> None:
         assert (await api.post("/v0/topics/log", delayed)).refusal == (409, "not_a_queue")
         assert (await api.post("/v0/topics/new", delayed)).refusal == (409, "not_a_queue")
         assert (await api.get("/v0/topics/new")).status == 404
+        by_itself = {"records": [{"data": 2, "delay_ms": 60_000}]}
+        assert (await api.post("/v0/topics/log", by_itself)).refusal == (409, "not_a_queue")
+        assert (await api.post("/v0/topics/log", {"records": [{"data": 2, "not_before": 5}]})).status == 200
         staged = await api.post("/v0/topics/log/stage", {"stage": "s", **delayed})
         assert staged.refusal == (409, "not_a_queue")
         negative = await api.post("/v0/topics/log", delayed | {"delay_ms": -1})

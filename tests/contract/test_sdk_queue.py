@@ -79,6 +79,73 @@ async def test_a_delayed_job_comes_when_its_time_has_come(tmp_path: Path, form: 
 
 @each_form
 @on_loop
+async def test_each_job_of_a_put_may_have_its_own_time(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        queue = client.queue("jobs")
+        await queue.put_many(
+            [
+                {"data": "tomorrow", "delay_ms": NEVER_MS},
+                {"data": "now"},
+                {"data": "in a century", "not_before": datetime(2126, 1, 1, tzinfo=UTC)},
+                {"data": "long ago", "not_before": 1000},
+            ]
+        )
+        assert await counts(queue) == (2, 0, 2)
+        assert [job.data for job in await queue.claim(10)] == ["now", "long ago"]
+        await queue.put_many([{"data": 1}, {"data": 2, "delay_ms": 5}], delay_ms=NEVER_MS)
+        assert (await counts(queue))[2] == 4, "the later of the two counts"
+        await queue.put_many([{"data": "tomorrow", "delay_ms": NEVER_MS}, {"data": "soon", "delay_ms": 50}])
+        (job,) = await soon(queue.claim(10, wait_ms=10_000))
+        assert (job.data, job.deliveries) == ("soon", 1)
+        with pytest.raises(errors.InvalidRequest, match=r"records\[1\] has delay_ms and not_before"):
+            await queue.put_many([{"data": 1}, {"data": 2, "delay_ms": 5, "not_before": 5}])
+        with pytest.raises(errors.InvalidRequest, match=r"records\[0\].not_before must have a time zone"):
+            await queue.put_many([{"data": 1, "not_before": datetime(2126, 1, 1)}])
+        with pytest.raises(errors.NotAQueue):
+            await client.topic("log").write_many([{"data": 1, "delay_ms": 5}])
+
+
+@each_form
+@on_loop
+async def test_staged_jobs_wait_from_their_publish_on(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        queue = client.queue("jobs")
+        await queue.create()
+        await client.stage("all", "jobs", [{"data": "a"}, {"data": "b"}], delay_ms=NEVER_MS)
+        await client.stage("till", "jobs", [{"data": "c"}], not_before=datetime(2126, 1, 1, tzinfo=UTC))
+        await client.stage(
+            "each", "jobs", [{"data": "d", "delay_ms": NEVER_MS}, {"data": "e"}, {"data": "f", "not_before": 9}]
+        )
+        await client.publish(["all", "till", "each"], producer=("p", 1))
+        assert await counts(queue) == (2, 0, 4)
+        assert [job.data for job in await queue.claim(10)] == ["e", "f"]
+        await client.stage(
+            "soon", "jobs", [{"data": "tomorrow", "delay_ms": NEVER_MS}, {"data": "soon", "delay_ms": 5}]
+        )
+        await client.publish(["soon"], producer=("p", 2))
+        (job,) = await soon(queue.claim(10, wait_ms=10_000))
+        assert job.data == "soon"
+        with pytest.raises(errors.InvalidRequest, match="wait in one way"):
+            await client.stage("s", "jobs", [{"data": 1, "delay_ms": 5}], delay_ms=5)
+        with pytest.raises(errors.InvalidRequest, match="delay_ms"):
+            await client.stage("s", "jobs", [{"data": 1}], delay_ms=-5)
+
+
+@each_form
+@on_loop
+async def test_results_may_wait_each_its_own_time(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        queue = await filled(client, 1)
+        following = client.queue("next")
+        await following.create()
+        (job,) = await queue.claim()
+        await job.complete({"next": [{"data": "later", "delay_ms": NEVER_MS}, {"data": "now"}]})
+        assert await counts(following) == (1, 0, 1)
+        assert [job.data for job in await following.claim(10)] == ["now"]
+
+
+@each_form
+@on_loop
 async def test_bytes_come_back_as_bytes(tmp_path: Path, form: str) -> None:
     async with opened(form, tmp_path) as client:
         queue = client.queue("jobs")
@@ -193,10 +260,10 @@ async def test_a_block_acks_its_job_and_gives_it_back_when_it_raises(tmp_path: P
 async def test_inside_a_block_a_lease_is_kept(tmp_path: Path, form: str) -> None:
     async with opened(form, tmp_path) as client:
         queue = await filled(client, 1)
-        (job,) = await queue.claim(lease_ms=200)
+        (job,) = await queue.claim(lease_ms=600)
         others = client.queue("jobs")
         async with job:
-            assert await others.claim(wait_ms=1000) == [], "five leases long"
+            assert await others.claim(wait_ms=1500) == [], "longer than two leases"
         assert job.settled and not job.lost
         assert await counts(queue) == (0, 0, 0)
 

@@ -313,6 +313,34 @@ def test_a_quota_counts_each_of_a_turn(tmp_path: Path) -> None:
     run(scenario)
 
 
+def test_what_cannot_go_on_together_gives_its_slots_back_first(tmp_path: Path) -> None:
+    """Each goes on by itself then, and takes a slot of its own: with as many as the key has, there must be room."""
+
+    async def scenario() -> None:
+        async with serving(tmp_path, throttle_lag_ms=0, api_keys="secret", max_inflight_per_key=2) as rig:
+            key = "Authorization: Bearer secret"
+            await rig.ask("PUT", f"/v0/topics/{QUEUE}", {"type": "queue", "claim_jitter_ms": 1}, key)
+            await rig.ask("POST", f"/v0/topics/{QUEUE}", {"records": [{"data": number} for number in range(4)]}, key)
+            callers = [await rig.call(known=False) for _ in range(2)]
+            for caller in callers:
+                for request in (ask("claim", {"node": ""}, key), ask("ack", {"node": "", "seqs": [1]}, key)):
+                    caller.send(request)
+                    assert (await caller.answer()).status == 400, "and it is on a track"
+            counts = together(rig)
+            for number, caller in enumerate(callers):
+                caller.send(ask("claim", {"node": f"w{number}"}, key))
+            assert [answer.status for answer in await answers(callers)] == [200, 200], "both got in line"
+            callers[0].send(ask("ack", {"node": "w0", "seqs": [1, 2]}, key))
+            callers[1].send(ask("ack", {"node": "w1", "seqs": [0]}, key))
+            assert [answer.status for answer in await answers(callers)] == [200, 400], "refused together, not alone"
+            assert counts == [2, 2]
+            for caller in callers:
+                caller.send(ask("claim", {"node": "w"}, key))
+            assert [answer.status for answer in await answers(callers)] == [200, 200], "and no slot was lost"
+
+    run(scenario)
+
+
 # ---- what goes wrong
 
 

@@ -1,14 +1,16 @@
-"""`topics queue …`: jobs by hand. Look at queues, claim, complete and give back jobs, and see to dead letters."""
+"""`topics queue …`: jobs by hand. Look at queues, put, claim, complete and give back jobs, and see to dead letters."""
 
 from __future__ import annotations
 
+from secrets import token_hex
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from topics.cli.durations import milliseconds
+from topics.cli.durations import milliseconds, moment_ms
 from topics.cli.exitcode import Exit
+from topics.cli.intake import Intake
 from topics.cli.jobs import add_queue, job_line, job_text, queue_fields, queues_table, states_of
 from topics.cli.lines import Origin, record_line
 from topics.cli.names import queue_names, topic_names
@@ -102,6 +104,47 @@ def show(queue: Name, /, *, json: JsonFlag = None, target: Target = DEFAULT_TARG
     screen.show(fields, lambda: table)
 
 
+def put(
+    queue: Annotated[str, Parameter(help="The queue; made with its first job.", completer=queue_names)],
+    /,
+    *data: Annotated[str, Parameter(help="The data of a job, as JSON; all of them are one atomic write.")],
+    delay: Annotated[
+        str | None, Parameter(help="How long nobody gets them, like 5min or 1h.", show_default=False)
+    ] = None,
+    not_before: Annotated[
+        str | None,
+        Parameter(help="Nobody gets them before: 2026-11-15T12:00, here unless it names a zone.", show_default=False),
+    ] = None,
+    tag: Annotated[str | None, Parameter(help="The tag of the jobs.")] = None,
+    idempotency_key: Annotated[str | None, Parameter(help="Names this put: said again, it is not done again.")] = None,
+    partition: Annotated[int | None, Parameter(help="The partition, by its number.")] = None,
+    json: JsonFlag = None,
+    target: Target = DEFAULT_TARGET,
+) -> None:
+    """Put jobs into a queue, for now or for later.
+
+    `topics write` does the same with lines of a file. For example:
+
+        topics queue put jobs '{"send": "welcome"}'
+        topics queue put jobs '{"send": "reminder"}' --delay 1h
+    """
+    if not data:
+        raise InvalidRequest("there is no job to put: give its data, as JSON", field="data", expected="DATA")
+    screen = Screen(json)
+    jobs = Intake(False, False, tag, {}, screen.note).arguments(data)
+    delay_ms = None if delay is None else milliseconds("delay", delay)
+    not_before_ms = None if not_before is None else moment_ms("not-before", not_before)
+    key = idempotency_key or token_hex(16)
+    done = target.run(
+        lambda client: client.queue(queue).put_many(
+            jobs, delay_ms=delay_ms, not_before=not_before_ms, partition=partition, idempotency_key=key
+        ),
+        create=True,
+    )
+    places = str(done.first_seq) if done.count == 1 else f"{done.first_seq} to {done.last_seq}"
+    screen.show(done, lambda: Text(f"{counted(done.count, 'job')} put as {places}", style="green"))
+
+
 def claim(
     queue: Name,
     /,
@@ -189,6 +232,35 @@ def nack(
         )
     )
     screen.show(done, lambda: _said(f"{counted(done.nacked, 'job')} given back", done.skipped, node))
+    return Exit.FAILED if done.skipped else Exit.OK
+
+
+def extend(
+    queue: Name,
+    seqs: Seqs,
+    /,
+    *,
+    lease: Annotated[str, Parameter(help="How long from now, like 5min, up to a day.")],
+    lease_id: Leases = None,
+    node: Node = NODE,
+    partition: Partition = 0,
+    json: JsonFlag = None,
+    target: Target = DEFAULT_TARGET,
+) -> int:
+    """Keep jobs that were claimed for longer.
+
+    Fails when one of them was not the worker's any more. For example:
+
+        topics queue extend jobs 3 --lease 10min
+    """
+    screen = Screen(json)
+    lease_ms = milliseconds("lease", lease)
+    done = target.run(
+        lambda client: client.queue(queue, node=node).extend(
+            seqs, lease_ms=lease_ms, lease_ids=lease_id, partition=partition
+        )
+    )
+    screen.show(done, lambda: _said(f"{counted(done.extended, 'job')} kept", done.skipped, node))
     return Exit.FAILED if done.skipped else Exit.OK
 
 
@@ -302,8 +374,8 @@ def redrive(
     return Exit.OK
 
 
-SUMMARY = "Jobs by hand: look at queues, claim, complete and give back jobs, and see to dead letters."
-COMMANDS = (ls, show, claim, ack, nack, dead, redrive)
+SUMMARY = "Jobs by hand: look at queues, put, claim, complete and give back jobs, and see to dead letters."
+COMMANDS = (ls, show, put, claim, ack, nack, extend, dead, redrive)
 
 
 async def _dead_letter(queue: Queue) -> str:

@@ -16,6 +16,7 @@ from topics.client.intake import Intake
 from topics.client.job import Job
 from topics.client.jobhands import JobHands
 from topics.client.jobtransport import HeldRequest, RedriveRequest
+from topics.client.moment import moment_ms
 from topics.client.payload import prepared
 from topics.client.redrive import redrive_steps
 from topics.client.retry import FIRST_MS, MOST_MS, Retry
@@ -24,7 +25,7 @@ from topics.client.transport import Match, Transport, WriteRequest
 from topics.client.worker import Handler, Worked, Worker
 from topics.errors import InvalidRequest, NotAQueue
 from topics.limits import CLAIM_MAX_DEFAULT, SECOND_MS
-from topics.model import AckedJobs, Configured, NackedJobs, Redriven, TopicState, TopicType, Written
+from topics.model import AckedJobs, Configured, ExtendedJobs, NackedJobs, Redriven, TopicState, TopicType, Written
 
 SHUTDOWN_MS: Final = 30 * SECOND_MS
 QUEUE: Final[ConfigFields] = {"type": "queue"}
@@ -116,9 +117,12 @@ class Queue:
         idempotency_key: str | None = None,
         config: ConfigFields | None = None,
     ) -> Written:
-        """Put several jobs in one atomic write, all or none; the delay is that of all of them.
+        """Put several jobs in one atomic write, all or none.
 
-        await jobs.put_many({"data": {"resize": name}} for name in names)
+            await jobs.put_many({"data": {"resize": name}} for name in names)
+            await jobs.put_many({"data": {"day": day}, "delay_ms": day * 86_400_000} for day in range(7))
+
+        The delay is that of all of them, and each may have a `delay_ms` or `not_before` of its own: the later counts.
         """
         request = WriteRequest(
             records=prepared(records),
@@ -127,7 +131,7 @@ class Queue:
             idempotency_key=idempotency_key,
             config={**QUEUE, **check_config(config or {})},
             delay_ms=delay_ms,
-            not_before_ms=_moment_ms(not_before),
+            not_before_ms=moment_ms(not_before),
         )
         return await self._transport.write(self._name, request)
 
@@ -160,6 +164,12 @@ class Queue:
     ) -> NackedJobs:
         """Give jobs back by their seqs, to be claimed again after a delay of up to a day."""
         return await self._transport.nack(self._name, self._named(seqs, lease_ids, partition), delay_ms=delay_ms)
+
+    async def extend(
+        self, seqs: Sequence[int], *, lease_ms: int, lease_ids: Sequence[str] | None = None, partition: int = 0
+    ) -> ExtendedJobs:
+        """Keep jobs by their seqs for `lease_ms` from now. Those that are not to be had any more are `skipped`."""
+        return await self._transport.extend(self._name, self._named(seqs, lease_ids, partition), lease_ms=lease_ms)
 
     async def work(
         self,
@@ -315,12 +325,3 @@ def _made_up_node() -> str:
     """Says where a job is to whoever looks, and is nobody else's."""
     host = host_name() or "worker"
     return f"{host[:64]}-{token_hex(6)}"
-
-
-def _moment_ms(moment: datetime | int | None) -> int | None:
-    if not isinstance(moment, datetime):
-        return moment
-    if moment.tzinfo is None:
-        message = f"not_before must have a time zone, not {moment.isoformat()}: which midnight is meant?"
-        raise InvalidRequest(message, field="not_before", expected="a datetime with tzinfo")
-    return int(moment.timestamp() * SECOND_MS)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from topics.core import deadletter
 from topics.core.commands import Claim, Claimer
-from topics.core.facts import Claimed, Hand, LeaseFact, Released, encode
+from topics.core.facts import Claimed, Deleted, Hand, LeaseFact, Released, encode
+from topics.core.heapfacts import HeapFact
 from topics.core.job import job_texts, stored_texts
 from topics.core.log import Log
 from topics.core.names import check_node
@@ -53,8 +54,8 @@ def find_queue(machine: Machine, name: str, partition: int, now_ms: int) -> tupl
     return topic, log, log.queue
 
 
-def stored_fact(topic: Topic, log: Log, fact: LeaseFact) -> list[StoredFact]:
-    """A fact about leases as it is stored: not at all where nothing is."""
+def stored_fact(topic: Topic, log: Log, fact: LeaseFact | HeapFact | Deleted) -> list[StoredFact]:
+    """A fact about jobs or messages as it is stored: not at all where nothing is."""
     return [] if topic.config.durability is Durability.EPHEMERAL else [StoredFact(log.log_id, False, [encode(fact)])]
 
 

@@ -14,12 +14,15 @@ entry with it (`forget`), so every entry stands for a live record; after a recov
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
 from topics.core import live
 from topics.core.facts import Claimed, Extended, Hand, Released
+from topics.core.heapfacts import HeapFact
 from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable
+from topics.core.run import Run
 from topics.model import QueueState, TopicConfig
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ TOKEN_COUNTER_BITS = 40
 
 class Queue:
     __slots__ = ("_token_count", "cursor", "dead_letter_error", "dead_lettered", "leases")
+
+    keeps_times = False
+    """Whether the time of each write of a producer is to be remembered, not only that of the last one of several."""
 
     def __init__(self, cursor: int = 1, dead_lettered: int = 0, leases: LeaseTable | None = None) -> None:
         self.cursor = cursor
@@ -55,6 +61,30 @@ class Queue:
     def hand_out(self, hand: Hand, connection: int = 0) -> list[int]:
         """How often each was handed out by now."""
         return self.leases.lease(hand.seqs, hand.due_ms, hand.node, connection, hand.token)
+
+    def apply_message(self, fact: HeapFact, now_ms: int = 0) -> None:
+        """What happens to the messages of a heap only (`core/heap.py`)."""
+
+    def look(self, log: Log, config: TopicConfig, now_ms: int) -> None:
+        """Let time act."""
+        self.leases.expire(now_ms)
+
+    def sizes_of(self, places: Sequence[tuple[Run, list[int]]]) -> Mapping[int, int] | None:
+        """The payload bytes of records by seq; None unless they are known of all of these."""
+        return None
+
+    def skip(self, count: int) -> None:
+        """So many seqs were never given to a record."""
+
+    def acked(self, count: int) -> None:
+        """So many jobs are done."""
+
+    def forget(self, seqs: Iterable[int]) -> None:
+        """Records that are gone, for whatever reason."""
+        self.leases.forget(seqs)
+
+    def forget_below(self, low: int) -> None:
+        self.leases.forget_below(low)
 
     def next_token(self, incarnation: int, count: int) -> int:
         """The first of so many tokens that no lease had before, in this process or an earlier one."""
@@ -112,4 +142,4 @@ class Queue:
             whole = run is not None and run.live_count > run.last_seq - run.first_seq
             if run is None or (not whole and run.first_live(lease.seq) != lease.seq):
                 gone.append(lease.seq)
-        self.leases.forget(gone)
+        self.forget(gone)

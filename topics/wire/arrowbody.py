@@ -1,8 +1,8 @@
 """The body of a write as an Arrow stream, to checked columns.
 
 The columns `data`, `tag`, `node` and `meta` are text, of which `data` and `meta` are JSON; a null is `null` as data and
-nothing elsewhere. `delay_ms` and `not_before` are whole numbers, for stages of jobs. Others are ignored, so that what
-was read can be written again. What a JSON body says beside its records is in the query of the address.
+nothing elsewhere. `delay_ms` and `not_before` are whole numbers, of jobs. Others are ignored, so that what was read can
+be written again. What a JSON body says beside its records is in the query of the address.
 
 That all texts of a column are JSON is checked in one pass over all of them as the elements of one array. A text that
 is no JSON value could still make up one with its neighbours, but then the elements are not as long as the texts.

@@ -20,6 +20,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_key
 from topics.core.records import DEFAULT_LIMITS, Json, RecordLimits, Records
+from topics.core.waits import named_waits
 from topics.errors import InvalidRequest
 from topics.limits import PARTITIONS_MAX, U64_MAX
 from topics.wire import json
@@ -33,6 +34,8 @@ class _Record(msgspec.Struct, gc=False):
     tag: str | UnsetType | None = UNSET
     node: str | UnsetType | None = UNSET
     meta: Raw | UnsetType = UNSET
+    delay_ms: int | UnsetType | None = UNSET
+    not_before: int | UnsetType | None = UNSET
 
 
 class WriteBody(msgspec.Struct):
@@ -94,7 +97,7 @@ class WriteBatch:
         self.not_before_ms = 0
         """Of jobs: nobody gets them before."""
         self.waits = b""
-        """The same of each of them, where a body says that (`core/waits.py`)."""
+        """The same of each of them, where the records say that (`core/waits.py`)."""
 
     def take_options(self, body: WriteBody) -> None:
         self.dedupe_key = _dedupe_key(body)
@@ -142,7 +145,11 @@ def decode_write(body: bytes, limits: RecordLimits = DEFAULT_LIMITS) -> WriteBat
         least_bytes += _NODE_BYTES * node_count + len("".join(names).encode())
     if options != _SAID_NOTHING:
         least_bytes += _text_options_bytes(options)
+    waits = b""
     if len(body) != least_bytes:
+        # A body without a byte to spare names no delays either.
+        delays, times = [item.delay_ms for item in items], [item.not_before for item in items]
+        delay_count, time_count = count - delays.count(UNSET), count - times.count(UNSET)
         keys = {b'"records"': 1, b'"data"': count}
         if tag_count:
             keys[b'"tag"'] = tag_count
@@ -151,9 +158,14 @@ def decode_write(body: bytes, limits: RecordLimits = DEFAULT_LIMITS) -> WriteBat
         if meta_count:
             keys[b'"meta"'] = meta_count
         keys |= {key: 1 for key, value in zip(_OPTION_KEYS, options, strict=True) if value is not UNSET}
+        if delay_count or time_count:
+            keys[b'"delay_ms"'] = delay_count + (parsed.delay_ms is not UNSET)
+            keys[b'"not_before"'] = time_count + (parsed.not_before is not UNSET)
+            waits = named_waits([_said(delay) for delay in delays], [_said(time) for time in times])
         _refuse_repeated(body, keys, datas, texts)
 
     batch = WriteBatch(records)
+    batch.waits = waits
     if options != _SAID_NOTHING:
         batch.take_options(parsed)
     return batch
