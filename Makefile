@@ -35,7 +35,7 @@ check: setup ## Lint, types and import contracts only
 	@echo "import contracts"
 	@$(BIN)/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
-# The documents' tours run with curl, web pages in chromium, Spark on Java. A machine without them gets them if we may install
+# The documents' tours run with curl, web pages in chromium, Spark on Java, changes of tables on PostgreSQL. A machine without them gets them if we may install
 # them, and leaves those tests out if not.
 INSTALL := test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --yes
 tools:
@@ -48,12 +48,16 @@ tools:
 	@command -v java > /dev/null \
 		|| { $(INSTALL) openjdk-17-jre-headless > /dev/null; } \
 		|| echo "no java, so nothing is tried with Spark (Debian: apt install openjdk-17-jre-headless)"
+	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 \
+		|| { $(INSTALL) postgresql > /dev/null; } \
+		|| echo "no PostgreSQL, so capturing its changes is not tried (Debian: apt install postgresql)"
 
 docs: setup ## Write the generated documents again
 	@$(BIN)/topics settings --markdown > docs/SETTINGS.md
 	@$(BIN)/topics help --markdown > docs/CLI.md
 	@$(BIN)/python -m reference http > docs/HTTP.md
 	@$(BIN)/python -m reference sdk > docs/SDK.md
+	@$(BIN)/python -m reference proto > .venv/descriptors.py && mv .venv/descriptors.py topics/proto/descriptors.py
 
 # The variable silences a notice about the future of the theme.
 site: setup ## Build the documents as a site: site/index.html

@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.document import Part, document, part_text, parts_of
 from bench.machine import peers
-from bench.measures import ENGINE, GROUPS, LIVE, MEASURES, QUEUES, SERVER, SPARK, SQL
+from bench.measures import ENGINE, GROUPS, LIVE, MEASURES, PIPELINES, QUEUES, SERVER, SPARK, SQL
 from bench.report import Report
 from bench.runner import measure_all
 from bench.sizes import FULL, QUICK
@@ -32,6 +32,7 @@ PARTS = {
     Part.GROUPS: GROUPS,
     Part.SPARK: SPARK,
     Part.SQL: SQL,
+    Part.PIPELINES: PIPELINES,
 }
 PIPED_COLUMNS = 200
 """Wide enough for the tables where no terminal says how wide it is."""

@@ -32,6 +32,8 @@ def peers(part: Part) -> dict[str, str]:
         return {"peer": f"SQLite {sqlite3.sqlite_version}, WAL mode"}
     if part is Part.SPARK:
         return {"peer": f"Spark {_version(_spark)} on Parquet"}
+    if part is Part.PIPELINES:
+        return {"with": f"Spark {_version(_spark)}, delta-rs {version('deltalake')}"}
     if part is Part.SQL:
         return {"peer": f"DuckDB {version('duckdb')}"}
     if part is Part.GROUPS:

@@ -1,12 +1,12 @@
-"""`python -m reference http` or `sdk` prints that document."""
+"""`python -m reference http`, `sdk` or `proto` prints that document."""
 
 from __future__ import annotations
 
 import sys
 
-from reference import http, sdk
+from reference import http, proto, sdk
 
-DOCUMENTS = {"http": http.as_markdown, "sdk": sdk.as_markdown}
+DOCUMENTS = {"http": http.as_markdown, "sdk": sdk.as_markdown, "proto": proto.as_module}
 
 
 def main(arguments: list[str]) -> int:

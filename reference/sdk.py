@@ -16,7 +16,7 @@ import topics.sync
 import topics.testing
 from reference import failures
 from reference.markdown import code, first_sentence, prose, table
-from topics.client import fields, produceroptions, router
+from topics.client import fields, heap, pipeline, produceroptions, router
 from topics.server.schemas import COMPONENTS
 
 _INTRODUCTION = """\
@@ -32,17 +32,32 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Begin": ("connect", "open"),
     "Clients and topics": ("Client", "Topic"),
     "Producers": ("Producer", "TopicProducer", "Delivery", "Delivered"),
-    "Queues": ("Queue", "Job", "Worked", "AckedJobs", "NackedJobs", "CompletedJobs", "QueueState", "Redriven"),
+    "Queues": (
+        *("Queue", "Job", "Worked", "AckedJobs", "NackedJobs", "ExtendedJobs", "CompletedJobs", "QueueState"),
+        "Redriven",
+    ),
     "Consumer groups": (
         *("Group", "GroupBatch", "GroupState", "GroupRange", "RangeKind", "GroupMember", "AckedGroup", "NackedGroup"),
         *("ExtendedGroup", "PlacedGroup", "PausedGroup", "DroppedGroup"),
     ),
+    "Heaps": (
+        *("Heap", "Message", "HeapInfo", "HeapConfig", "Mode", "HeapStats", "PartitionStats", "Enqueued"),
+        *("EnqueuedBatch", "PeekedMessages", "PeekedMessage", "MessageState", "AckedMessages", "NackedMessages"),
+        *("ExtendedLeases", "LostLease", "Reprioritized", "Cancelled", "Purged", "MovedToDlq", "DeadMessage"),
+        *("Failure", "DeadStep"),
+    ),
     "Routers": ("Router", "RouterConfig", "Guarantee", "RouterState", "RouterDropped"),
+    "Tables and pipelines": (
+        *("Table", "TableConfig", "TableColumn", "TableFormat", "TableState", "TableRoute", "TableDropped"),
+        *("Pipeline", "PipelineConfig", "PipelineKind", "PipelineOptions", "PipelineStream", "PipelineTable"),
+        *("PipelineState", "PipelineCondition", "PipelineReport", "RunState", "RouteProgress", "LogLine"),
+        *("PipelineOrders", "PipelineDropped"),
+    ),
     "SQL": ("SqlResult", "SqlColumn", "SqlTombstone"),
     "Cursors": ("Cursor", "CursorStore", "FileCursors", "MemoryCursors"),
     "What comes back": (
         *("Record", "Gap", "Page", "Tombstone", "Written", "Deleted", "TopicState", "Configured", "Dropped"),
-        *("StageState", "Published", "Aborted"),
+        *("StageState", "Published", "Aborted", "ArchiveState", "ArchiveDropped"),
     ),
     "Configs": ("TopicConfig", "TopicType", "Durability", "Discard", "Reason"),
     "Tracing": ("trace_context",),
@@ -56,11 +71,15 @@ KEYWORDS: dict[str, type] = {
     "ConfigFields": fields.ConfigFields,
     "RecordFields": fields.RecordFields,
     "ProducerFields": produceroptions.ProducerFields,
+    "HeapFields": heap.HeapFields,
+    "MessageFields": heap.MessageFields,
     "RouterFields": router.RouterFields,
+    "PipelineFields": pipeline.PipelineFields,
 }
 KEYWORD_NOTES: dict[type, type] = {
     produceroptions.ProducerFields: produceroptions.ProducerOptions,
     router.RouterFields: topics.RouterConfig,
+    pipeline.PipelineFields: topics.PipelineOptions,
 }
 """Where the fields of keywords are explained, unless with themselves."""
 

@@ -12,42 +12,117 @@ from topics import errors, sync
 ROOT = Path(__file__).parents[1]
 
 VALUES = ["Discard", "Durability", "Gap", "Page", "Reason", "Record", "Tombstone", "TopicConfig", "TopicType"]
-ANSWERS = ["Aborted", "Configured", "Deleted", "Dropped", "Published", "StageState", "TopicState", "Written"]
+ANSWERS = [
+    "Aborted",
+    "ArchiveDropped",
+    "ArchiveState",
+    "Configured",
+    "Deleted",
+    "Dropped",
+    "Published",
+    "StageState",
+    "TopicState",
+    "Written",
+]
 CURSORS = ["Cursor", "CursorStore", "FileCursors", "MemoryCursors"]
 PRODUCERS = ["Delivered", "Delivery", "Producer", "TopicProducer"]
-JOBS = ["AckedJobs", "CompletedJobs", "Job", "NackedJobs", "Queue", "QueueState", "Redriven", "Worked"]
+JOBS = ["AckedJobs", "CompletedJobs", "ExtendedJobs", "Job", "NackedJobs", "Queue", "QueueState", "Redriven", "Worked"]
 GROUPS = ["AckedGroup", "DroppedGroup", "ExtendedGroup", "Group", "GroupBatch", "GroupMember", "GroupRange"]
 GROUPS += ["GroupState", "NackedGroup", "PausedGroup", "PlacedGroup", "RangeKind"]
+HEAPS = [
+    "AckedMessages",
+    "Cancelled",
+    "DeadMessage",
+    "DeadStep",
+    "Enqueued",
+    "EnqueuedBatch",
+    "ExtendedLeases",
+    "Failure",
+]
+HEAPS += ["Heap", "HeapConfig", "HeapInfo", "HeapStats", "LostLease", "Message", "MessageState", "Mode", "MovedToDlq"]
+HEAPS += ["NackedMessages", "PartitionStats", "PeekedMessage", "PeekedMessages", "Purged", "Reprioritized"]
 ROUTERS = ["Guarantee", "Router", "RouterConfig", "RouterDropped", "RouterState"]
+TABLES = ["Table", "TableColumn", "TableConfig", "TableDropped", "TableFormat", "TableRoute", "TableState"]
+PIPELINES = ["LogLine", "Pipeline", "PipelineCondition", "PipelineConfig", "PipelineDropped", "PipelineKind"]
+PIPELINES += ["PipelineOptions", "PipelineOrders", "PipelineReport", "PipelineState", "PipelineStream"]
+PIPELINES += ["PipelineTable", "RouteProgress", "RunState"]
 SQL = ["SqlColumn", "SqlResult", "SqlTombstone"]
 CLIENTS = ["Client", "Topic", "connect", "open", "sync", "trace_context"]
-NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *GROUPS, *ROUTERS, *SQL, *CLIENTS, "errors", "__version__"]
+NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *GROUPS, *HEAPS, *ROUTERS, *TABLES, *PIPELINES, *SQL, *CLIENTS]
+NAMES += ["errors", "__version__"]
 
-CLIENT_NAMES = ["abort", "backup", "close", "follow", "pages", "producer", "publish", "queue", "route"]
-CLIENT_NAMES += ["router", "routers", "sql", "sql_arrow", "stage", "topic", "topics"]
+CLIENT_NAMES = [
+    "abort",
+    "backup",
+    "close",
+    "follow",
+    "heap",
+    "heaps",
+    "pages",
+    "pipeline",
+    "pipelines",
+    "producer",
+    "publish",
+]
+CLIENT_NAMES += ["queue", "route"]
+CLIENT_NAMES += ["router", "routers", "sql", "sql_arrow", "stage", "table", "tables", "topic", "topics"]
 TOPIC_NAMES = [
     "configure",
     "create",
     "delete",
     "diff",
     "drop",
+    "drop_archive",
     "follow",
     "group",
     "groups",
     "name",
     "producer",
+    "report_archive",
     "state",
 ]
 TOPIC_NAMES += ["write", "write_many"]
 GROUP_NAMES = ["ack", "consume", "consumer", "drop", "extend", "nack", "name", "pause", "reset", "resume", "state"]
 GROUP_NAMES += ["take", "topic"]
-QUEUE_NAMES = ["ack", "claim", "create", "nack", "name", "node", "put", "put_many", "redrive", "run", "state", "work"]
+HEAP_NAMES = ["ack", "cancel", "configure", "consumer", "create", "dead_letter", "dead_letters", "delete_dead", "drop"]
+HEAP_NAMES += ["enqueue", "enqueue_many", "extend", "info", "move_to_dlq", "nack", "name", "peek", "pop", "purge"]
+HEAP_NAMES += ["replay", "reprioritize", "stats", "take"]
+MESSAGE_NAMES = [
+    "ack",
+    "attempts",
+    "data",
+    "deadline_ms",
+    "enqueued_ms",
+    "extend",
+    "id",
+    "is_json",
+    "lease_token",
+    "lost",
+]
+MESSAGE_NAMES += ["max_retries", "meta", "nack", "partition", "payload", "priority", "producer", "release", "settled"]
+MESSAGE_NAMES += ["topic"]
+QUEUE_NAMES = ["ack", "claim", "create", "extend", "nack", "name", "node", "put", "put_many", "redrive", "run", "state"]
+QUEUE_NAMES += ["work"]
 ROUTER_NAMES = ["drop", "name", "put", "state"]
 JOB_NAMES = ["ack", "complete", "data", "deadline_ms", "deliveries", "extend", "lease_id", "lost", "meta", "nack"]
 JOB_NAMES += ["node", "partition", "queue", "seq", "settled", "tag", "ts"]
-SYNC_NAMES = ["Client", "Delivery", "Group", "Job", "Producer", "Queue", "Router", "Topic", "TopicProducer", "connect"]
-SYNC_NAMES += ["open"]
-_FACES = (sync.Client, sync.Topic, sync.Queue, sync.Group, sync.Job)
+SYNC_NAMES = [
+    "Client",
+    "Delivery",
+    "Group",
+    "Heap",
+    "Job",
+    "Message",
+    "Pipeline",
+    "Producer",
+    "Queue",
+    "Router",
+    "Table",
+    "Topic",
+]
+SYNC_NAMES += ["TopicProducer", "connect", "open"]
+_KINDS = (topics.Client, topics.Topic, topics.Queue, topics.Group, topics.Heap, topics.Message, topics.Job)
+_FACES = (sync.Client, sync.Topic, sync.Queue, sync.Group, sync.Heap, sync.Message, sync.Job)
 
 
 def methods(kind: type) -> list[str]:
@@ -60,6 +135,8 @@ def test_these_names_stay() -> None:
     assert methods(topics.Topic) == TOPIC_NAMES
     assert methods(topics.Queue) == QUEUE_NAMES
     assert methods(topics.Group) == methods(sync.Group) == GROUP_NAMES
+    assert methods(topics.Heap) == methods(sync.Heap) == HEAP_NAMES
+    assert methods(topics.Message) == methods(sync.Message) == MESSAGE_NAMES
     assert methods(topics.Router) == ROUTER_NAMES
     assert methods(topics.Job) == JOB_NAMES
     assert sorted(sync.__all__) == SYNC_NAMES
@@ -69,7 +146,16 @@ def test_every_name_is_there_and_says_what_it_is() -> None:
     for name in topics.__all__:
         value = getattr(topics, name)
         assert name == "__version__" or inspect.getdoc(value), name
-    for kind in (topics.Client, topics.Topic, topics.Queue, topics.Group, topics.Job, *_FACES):
+    for kind in (
+        topics.Client,
+        topics.Topic,
+        topics.Queue,
+        topics.Group,
+        topics.Heap,
+        topics.Message,
+        topics.Job,
+        *_FACES,
+    ):
         assert [name for name in methods(kind) if not getattr(kind, name).__doc__] == []
 
 

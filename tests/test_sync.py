@@ -21,7 +21,11 @@ PAIRS = [
     (sync.Producer, topics.Producer),
     (sync.TopicProducer, topics.TopicProducer),
     (sync.Queue, topics.Queue),
+    (sync.Heap, topics.Heap),
+    (sync.Message, topics.Message),
     (sync.Router, topics.Router),
+    (sync.Table, topics.Table),
+    (sync.Pipeline, topics.Pipeline),
     (sync.Job, topics.Job),
 ]
 
@@ -85,6 +89,7 @@ def test_jobs_without_asyncio(tmp_path: Path) -> None:
         three.complete({"results": [{"data": "three"}]})
         assert client.topic("results").state().count == 1
         assert [job.seq for job in queue.claim(2)] == [4, 5]
+        assert queue.extend([4, 9], lease_ms=60_000).skipped == [9]
         assert (queue.ack([4]).acked, queue.nack([5, 4]).skipped) == (1, [4])
         seen = []
         for job in queue.work():
@@ -204,6 +209,24 @@ def test_the_whole_way_over_http(tmp_path: Path) -> None:
         with pytest.raises(errors.ConnectionFailed), sync.connect("http://127.0.0.1:1", attempts_max=1) as client:
             client.topic("orders").write(1)
     assert set(threading.enumerate()) == before
+
+
+def test_tables_and_pipelines_without_asyncio(tmp_path: Path) -> None:
+    with topics.sync.open(tmp_path) as client:
+        table = client.table("t")
+        assert (table.name, repr(table)) == ("t", "<Table t>")
+        assert table.put("delta", "/d", key=["id"]).created
+        assert [state.table for state in client.tables()] == ["t"] and table.state().config.key == ("id",)
+        client.topic("orders").create()
+        pipeline = client.pipeline("p")
+        assert (pipeline.name, repr(pipeline)) == ("p", "<Pipeline p>")
+        assert pipeline.put("INSERT INTO TOPIC alerts SELECT tag FROM STREAM orders", trigger_ms=5).created
+        assert pipeline.pause().paused and not pipeline.resume().paused
+        report = topics.PipelineReport(runner="r", state=topics.RunState.RUNNING)
+        assert pipeline.report(report, [topics.LogLine(1, "info", "x")]).exists
+        assert pipeline.logs() == [topics.LogLine(1, "info", "x")]
+        assert [state.report for state in client.pipelines()] == [report] == [pipeline.state().report]
+        assert pipeline.drop().deleted and table.drop().deleted
 
 
 def test_routers_without_asyncio(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@
     <!-- not run: REASON -->      before a block that cannot be run here
 
 A document has one directory, one environment (an `export` lasts) and one server, on the address that it calls
-`localhost:4000`. Unless a block starts it first, that is a plain `topics serve`.
+`localhost:4000`, with gRPC on `localhost:4001`. Unless a block starts it first, that is a plain `topics serve`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from tests.cli.terminal import ESCAPES
 
 TIMEOUT_S = 120
 ADDRESS = "localhost:4000"
+GRPC_ADDRESS = "localhost:4001"
 PLAIN = "topics serve\n"
 COLUMNS = 100
 LANGUAGES = {"sh", "console", "python"}
@@ -89,7 +90,7 @@ class Tour:
         self._directory = directory
         self._exports: list[str] = []
         self._server: subprocess.Popen[str] | None = None
-        self._address = ""
+        self._address = self._grpc_address = ""
         search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = clean_environment() | {"PATH": search, "TERM": "xterm-256color", "PYTHONWARNINGS": "error"}
         del self._environment["COLUMNS"]
@@ -168,7 +169,11 @@ class Tour:
         process = subprocess.Popen(
             ["sh", "-ec", _SERVE.sub("exec ", code)],
             cwd=self._directory,
-            env=self._environment | {"TOPICS_PORT": self._address.rpartition(":")[2] or "0"},
+            env=self._environment
+            | {
+                "TOPICS_PORT": self._address.rpartition(":")[2] or "0",
+                "TOPICS_GRPC_PORT": self._grpc_address.rpartition(":")[2] or "0",
+            },
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -179,6 +184,7 @@ class Tour:
             said = json.loads(line) if line.startswith("{") else {"event": ""}
             if said["event"] == "listening":
                 self._address = said["url"].removeprefix("http://")
+                self._grpc_address = said["grpc"]
             if said["event"] == "ready":
                 self._server = process
                 return
@@ -193,6 +199,7 @@ class Tour:
             self._server = None
 
     def _here(self, code: str) -> str:
+        code = re.sub(rf"{GRPC_ADDRESS}|127\.0\.0\.1:4001", self._grpc_address, code)
         return re.sub(rf"{ADDRESS}|127\.0\.0\.1:4000", self._address, code)
 
 

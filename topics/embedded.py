@@ -15,13 +15,27 @@ from topics import settings as setting_table
 from topics.client.client import Client
 from topics.client.transport import DeleteRequest, Place, ReadRequest, Seen, StageRequest, Stream, WriteRequest
 from topics.core import config as configs
-from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.commands import (
+    Abort,
+    Append,
+    Command,
+    Configure,
+    Delete,
+    Drop,
+    DropArchive,
+    Publish,
+    ReportArchive,
+    Stage,
+)
 from topics.core.cut import Shape
 from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_key
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
 from topics.core.records import Records
+from topics.core.waits import staged_waits, waits_in
+from topics.embeddedcatalog import EmbeddedCatalog
 from topics.embeddedgroups import EmbeddedGroups
+from topics.embeddedheaps import EmbeddedHeaps
 from topics.embeddedjobs import EmbeddedJobs
 from topics.embeddedrouters import EmbeddedRouters
 from topics.embeddedsql import EmbeddedSql
@@ -30,9 +44,11 @@ from topics.engine.backupstream import BackupStream
 from topics.engine.host import Host
 from topics.engine.opening import opener, record_limits
 from topics.errors import BatchTooLarge, InvalidRequest, NotReady, ShuttingDown, Throttled, TopicsError
-from topics.limits import U64_MAX, WAIT_MS_MAX
+from topics.limits import PARTITIONS_MAX, U64_MAX, WAIT_MS_MAX
 from topics.model import (
     Aborted,
+    ArchiveDropped,
+    ArchiveState,
     Configured,
     Deleted,
     Dropped,
@@ -62,7 +78,7 @@ def open(path: str | PathLike, **settings: str | int | None) -> Client:
     return Client(Embedded(setting_table.build(values)))
 
 
-class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedSql):
+class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, EmbeddedSql):
     """A transport without a wire."""
 
     def __init__(self, settings: Settings) -> None:
@@ -72,6 +88,7 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedSql):
         self._closing = False
         self._watches: set[EmbeddedWatch] = set()
         self._sql = Runner(settings, self._limits)
+        self.heaps = EmbeddedHeaps(self._open_host)
 
     async def open(self) -> None:
         if self._host is not None:
@@ -135,6 +152,16 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedSql):
     async def state(self, topic: str, *, partition: int, touch: bool) -> TopicState:
         return self._open_host().engine.state(topic, partition, touch)
 
+    async def report_archive(
+        self, topic: str, archive: str, upto_seq: int, *, location: str, partition: int, epoch: int | None
+    ) -> ArchiveState:
+        seq = whole("upto_seq", upto_seq, U64_MAX)
+        number = whole("partition", partition, PARTITIONS_MAX - 1)
+        return await self._submit(ReportArchive(topic, archive, seq, location, number, epoch), ArchiveState)
+
+    async def drop_archive(self, topic: str, archive: str) -> ArchiveDropped:
+        return await self._submit(DropArchive(topic, archive), ArchiveDropped)
+
     async def topics(self, *, prefix: str, after: str, limit: int) -> list[TopicState]:
         await _give_way()
         return self._open_host().engine.topics(prefix, after, limit)
@@ -151,6 +178,7 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedSql):
             request.config,
             whole("delay_ms", request.delay_ms, U64_MAX),
             whole("not_before", request.not_before_ms, U64_MAX),
+            waits_in(request.records),
         )
         return await self._submit(command, Written)
 
@@ -200,7 +228,13 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedSql):
     async def stage(self, request: StageRequest) -> StageState:
         partition = self._partition(request.topic, request.partition, request.key, None)
         records = self._records(request.records, request.node)
-        return await self._submit(Stage(request.stage, request.topic, records, partition), StageState)
+        waits = staged_waits(
+            records.count,
+            whole("delay_ms", request.delay_ms, U64_MAX),
+            whole("not_before", request.not_before_ms, U64_MAX),
+            waits_in(request.records),
+        )
+        return await self._submit(Stage(request.stage, request.topic, records, partition, waits=waits), StageState)
 
     async def publish(self, stages: Sequence[str], *, producer: tuple[str, int]) -> Published:
         return await self._submit(Publish(tuple(stages), *producer), Published)

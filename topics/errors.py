@@ -12,21 +12,34 @@ TopicsError
 │   ├── TopicNotFound           404  topic_not_found
 │   ├── GroupNotFound           404  group_not_found
 │   ├── RouterNotFound          404  router_not_found
+│   ├── TableNotFound           404  table_not_found
+│   ├── PipelineNotFound        404  pipeline_not_found
+│   ├── MessageNotFound         404  message_not_found
+│   ├── UserNotFound            404  user_not_found
+│   ├── KeyNotFound             404  key_not_found
+│   ├── SessionNotFound         404  session_not_found
 │   └── StageNotFound           404  stage_not_found
 ├── MethodNotAllowed            405  method_not_allowed
 ├── NotAcceptable               406  not_acceptable
 ├── RequestTimeout              408  request_timeout
 ├── Conflict
 │   ├── TopicExistsIncompatible 409  topic_exists_incompatible
+│   ├── TopicExists             409  topic_exists
 │   ├── NameTaken               409  name_taken
 │   ├── ScriptInterrupted       409  script_interrupted
 │   ├── TopicNotEmpty           409  topic_not_empty
 │   ├── TopicRecreated          409  topic_recreated
 │   ├── RouterCycle             409  router_cycle
+│   ├── TableInUse              409  table_in_use
+│   ├── PipelineTaken           409  pipeline_taken
+│   ├── LastAdmin               409  last_admin
 │   ├── NotAQueue               409  not_a_queue
+│   ├── NotAHeap                409  not_a_heap
+│   ├── MessageLeased           409  message_leased
 │   ├── LeaseLost               409  lease_lost
 │   ├── ProducerFenced          409  producer_fenced
 │   └── StageConflict           409  stage_conflict
+├── ConfirmationNeeded          412  confirmation_needed
 ├── PayloadTooLarge             413  payload_too_large
 ├── UnsupportedMediaType        415  unsupported_media_type
 ├── ExpectationFailed           417  expectation_failed
@@ -46,6 +59,7 @@ TopicsError
     ├── BackupInterrupted       503  backup_interrupted
     ├── DirectoryLocked         503  directory_locked
     ├── ConnectionFailed        503  connection_failed
+    ├── DatabaseFailed          503  database_failed
     └── TimedOut                504  timed_out
 """
 
@@ -129,6 +143,36 @@ class RouterNotFound(NotFound):
     code = "router_not_found"
 
 
+class TableNotFound(NotFound):
+    code = "table_not_found"
+
+
+class PipelineNotFound(NotFound):
+    code = "pipeline_not_found"
+
+
+class MessageNotFound(NotFound):
+    """No message of a heap has this id: it never was, is done, or was moved to the dead letters."""
+
+    code = "message_not_found"
+
+
+class UserNotFound(NotFound):
+    code = "user_not_found"
+
+
+class KeyNotFound(NotFound):
+    """No managed key has this id."""
+
+    code = "key_not_found"
+
+
+class SessionNotFound(NotFound):
+    """No session of a user has this id, or it is over."""
+
+    code = "session_not_found"
+
+
 class StageNotFound(NotFound):
     code = "stage_not_found"
 
@@ -165,6 +209,13 @@ class TopicExistsIncompatible(Conflict):
     code = "topic_exists_incompatible"
 
 
+class TopicExists(Conflict):
+    """What was to be made is there already; `detail.type` is its type."""
+
+    code = "topic_exists"
+    grpc_code = "ALREADY_EXISTS"
+
+
 class NameTaken(Conflict):
     """Another topic has this name or alias already; `detail.topic` is that topic."""
 
@@ -196,14 +247,44 @@ class RouterCycle(Conflict):
     code = "router_cycle"
 
 
+class TableInUse(Conflict):
+    """A registered table is read by routes or pipelines; `detail.topics` and `detail.pipelines` name them."""
+
+    code = "table_in_use"
+
+
+class PipelineTaken(Conflict):
+    """Another runner has the pipeline; `detail.runner` is that one."""
+
+    code = "pipeline_taken"
+
+
+class LastAdmin(Conflict):
+    """Without this user nobody could manage the others any more."""
+
+    code = "last_admin"
+
+
 class NotAQueue(Conflict):
     """A queue's verb was used on a topic of another type."""
 
     code = "not_a_queue"
 
 
+class NotAHeap(Conflict):
+    """A heap's verb was used on a topic of another type."""
+
+    code = "not_a_heap"
+
+
+class MessageLeased(Conflict):
+    """Somebody has the message that was to be changed; `detail.lease_deadline_ms` says until when."""
+
+    code = "message_leased"
+
+
 class LeaseLost(Conflict):
-    """Jobs that were to be completed with results are not this worker's; `detail` names them. Nothing was changed."""
+    """A lease that was named is not this holder's, or not any more; `detail` says which. Nothing was changed."""
 
     code = "lease_lost"
 
@@ -219,6 +300,14 @@ class StageConflict(Conflict):
 
     code = "stage_conflict"
     grpc_code = "ABORTED"
+
+
+class ConfirmationNeeded(TopicsError):
+    """A call that cannot be undone was not confirmed; `detail.confirmation_token` is what to repeat it with."""
+
+    code = "confirmation_needed"
+    http_status = 412
+    grpc_code = "FAILED_PRECONDITION"
 
 
 class PayloadTooLarge(TopicsError):
@@ -337,6 +426,12 @@ class ConnectionFailed(Unavailable):
     """The server cannot be reached, or was lost before its answer; `detail.sent`: it may have been carried out."""
 
     code = "connection_failed"
+
+
+class DatabaseFailed(Unavailable):
+    """A database whose tables are to be read cannot be reached, or went away."""
+
+    code = "database_failed"
 
 
 class TimedOut(Unavailable):

@@ -61,6 +61,8 @@ class GroupBatch(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Names this claim, and no other one ever."""
     deadline: int = 0
     """When the claim runs out, in milliseconds since 1970."""
+    visibility_ms: int = 0
+    """How long that is from when they were handed out."""
     deliveries: int = 0
     """How often these records were handed out to this group, this time included."""
     committed_seq: int = 0

@@ -205,6 +205,45 @@ GROUP_CLAIMS_PUSHED_MAX: Final = 64
 GROUP_SHOWN_MAX: Final = 100
 """Ranges and members that the state of a group shows."""
 
+# Heaps
+
+HEAP_TOP_K_DEFAULT: Final = 100
+HEAP_LEASE_MS_DEFAULT: Final = 300 * SECOND_MS
+HEAP_IDEMPOTENCY_WINDOW_MS_DEFAULT: Final = 600 * SECOND_MS
+"""How long the answer to a batch is remembered by its transaction id."""
+HEAP_MAX_RETRIES_DEFAULT: Final = 3
+HEAP_PAYLOAD_BYTES_DEFAULT: Final = 1 * MIB
+HEAP_PAYLOAD_BYTES_MAX: Final = 128 * MIB
+"""The payload of one message as received; bytes take a third more in their record."""
+HEAP_RECORD_BYTES_MAX: Final = HEAP_PAYLOAD_BYTES_MAX // 3 * 4 + META_BYTES_MAX
+HEAP_REPLICATION_MAX: Final = 16
+HEAP_BACKOFF_MS_MIN: Final = 1 * SECOND_MS
+HEAP_BACKOFF_MS_MAX: Final = 300 * SECOND_MS
+"""How long a message rests after a delivery that failed, at most: doubled from the one to the other."""
+HEAP_DELAY_MS_MAX: Final = 365 * DAY_MS
+"""How far ahead a message may be delayed, or an override may put its next delivery."""
+HEAP_REASON_CHARS_MAX: Final = 512
+"""Of what a consumer says about a delivery that failed; the rest is cut off."""
+HEAP_HISTORY_MAX: Final = 8
+"""Failed deliveries that are remembered of one message, the last ones."""
+HEAP_BATCH_MESSAGES_MAX: Final = 10_000
+"""Messages in one batch."""
+HEAP_BATCH_BYTES_MAX: Final = 64 * MIB
+"""Payload of one batch."""
+HEAP_IN_FLIGHT_DEFAULT: Final = 1_000_000
+"""Messages of one heap that are leased at a time."""
+HEAP_LEASES_DEFAULT: Final = 10_000
+"""Messages of one heap that one consumer has at a time."""
+HEAP_PEEK_DEFAULT: Final = 100
+HEAP_PEEK_MAX: Final = 1000
+HEAP_RUN_MESSAGES: Final = 65_536
+"""Waiting messages that one sorted run of a heap's order holds at most."""
+HEAP_YOUNG_MESSAGES: Final = 4096
+"""Waiting messages that are not in a run yet."""
+HEAP_YOUNG_BATCH_MAX: Final = 512
+"""Messages that come together and are more than this are a run at once."""
+TRANSACTION_ID_BYTES_MAX: Final = 100
+
 # SQL
 
 SQL_BYTES_MAX: Final = 1 * MIB
@@ -214,6 +253,44 @@ SQL_PARAMETERS_MAX: Final = 10_000
 SOURCES_MAX: Final = 256
 """Pairs of a table and an operation whose changes go to one topic."""
 SOURCE_EXPRESSION_BYTES_MAX: Final = 4 * KIB
+
+# Tables and pipelines
+
+USERS_MAX: Final = 10_000
+MANAGED_KEYS_MAX: Final = 10_000
+MANAGED_KEY_NAME_CHARS_MAX: Final = 100
+MANAGED_KEY_PREFIXES_MAX: Final = 64
+MANAGED_KEY_FORGOTTEN_MS: Final = 30 * DAY_MS
+"""For so long a key that was revoked or has expired is still shown."""
+SESSIONS_PER_USER_MAX: Final = 20
+"""The oldest ends when one more begins."""
+EMAIL_CHARS_MAX: Final = 254
+AUDIT_BYTES_MAX: Final = 256 * MIB
+"""Of the copy of the audit log that is a topic; the files keep everything."""
+AGENT_CHARS_MAX: Final = 200
+
+TABLES_MAX: Final = 1000
+TABLE_COLUMNS_MAX: Final = 4096
+TABLE_OPTIONS_MAX: Final = 32
+LOCATION_BYTES_MAX: Final = 4 * KIB
+PIPELINES_MAX: Final = 1000
+PIPELINE_BYTES_MAX: Final = 64 * KIB
+"""The longest definition of a pipeline."""
+PIPELINE_READS_MAX: Final = 64
+"""Streams and tables that one pipeline reads."""
+TRIGGER_MS_MAX: Final = 24 * 3600 * SECOND_MS
+REPORT_ROUTES_MAX: Final = 1000
+"""Routes that a runner reports on in one go."""
+REPORT_TEXT_CHARS_MAX: Final = 4000
+"""What is kept of an error or a position that a runner reports."""
+REPORT_LINES_MAX: Final = 1000
+"""Lines of log in one report, and lines kept of one pipeline."""
+REPORT_STORED_MS: Final = 10 * SECOND_MS
+"""How often a report is stored while nothing but numbers changes."""
+REPORT_TAKEN_MS: Final = 15 * SECOND_MS
+"""For so long after a report a pipeline is its runner's."""
+REPORT_LOST_MS: Final = 30 * SECOND_MS
+"""A runner that says nothing for so long is thought to be gone."""
 
 # Routers
 
@@ -277,4 +354,10 @@ assert CLAIM_MAX_DEFAULT <= CLAIM_MAX_MAX
 assert CLAIM_WAIT_MS_MAX <= WAIT_MS_MAX
 assert REDRIVE_STEP <= REDRIVE_SCANNED_MAX
 assert GROUP_LIMIT_DEFAULT <= CLAIM_MAX_DEFAULT
+assert LEASE_MS_MIN < HEAP_LEASE_MS_DEFAULT < LEASE_MS_MAX
+assert HEAP_PAYLOAD_BYTES_DEFAULT <= HEAP_PAYLOAD_BYTES_MAX and HEAP_RECORD_BYTES_MAX <= RECORD_BYTES_MAX
+assert HEAP_BACKOFF_MS_MIN < HEAP_BACKOFF_MS_MAX < HEAP_DELAY_MS_MAX
+assert HEAP_BATCH_MESSAGES_MAX <= BATCH_RECORDS_MAX and HEAP_BATCH_BYTES_MAX <= BODY_BYTES_MAX
+assert HEAP_YOUNG_BATCH_MAX < HEAP_YOUNG_MESSAGES < HEAP_RUN_MESSAGES
+assert HEAP_PEEK_DEFAULT <= HEAP_PEEK_MAX
 assert LEASE_MS_MIN < GROUP_VISIBILITY_MS_DEFAULT < LEASE_MS_MAX

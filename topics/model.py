@@ -26,6 +26,13 @@ class TopicType(StrEnum):
     HEAP = "heap"
 
 
+class Mode(StrEnum):
+    """Which priority of a heap is best: the lowest or the highest."""
+
+    MIN = "min"
+    MAX = "max"
+
+
 class Durability(StrEnum):
     """Where a write lands and when it is acked; see docs/GUARANTEES.md."""
 
@@ -71,6 +78,14 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     protect_groups: tuple[str, ...] = ()
     protect_max_bytes: int = limits.PROTECT_MAX_BYTES_DEFAULT
     visibility_ms: int = 0
+    mode: Mode = Mode.MIN
+    top_k_bound: int = limits.HEAP_TOP_K_DEFAULT
+    replication_factor: int = 1
+    retention_ms: int = 0
+    max_retries: int = limits.HEAP_MAX_RETRIES_DEFAULT
+    max_payload_bytes: int = limits.HEAP_PAYLOAD_BYTES_DEFAULT
+    compression: bool = False
+    dead_letter_ttl_ms: int = 0
 
     @property
     def durable(self) -> bool:

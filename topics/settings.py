@@ -80,6 +80,17 @@ class Settings:
     data_dir: Annotated[str, About(Unit.PATH, "Directory that holds everything; one process at a time.")] = "./data"
     host: Annotated[str, About(Unit.TEXT, "Address the server binds.")] = "127.0.0.1"
     port: Annotated[int, About(Unit.COUNT, "Port of HTTP, SSE and WebSocket.", maximum=65_535)] = 4000
+    grpc_port: Annotated[
+        int, About(Unit.COUNT, "Port of gRPC, on the same host; 0 is any that is free.", maximum=65_535)
+    ] = 4001
+    no_grpc: Annotated[bool, About(Unit.FLAG, "Do not serve heaps over gRPC; they have HTTP as well.")] = False
+    grpc_tls_cert: Annotated[
+        str | None, About(Unit.PATH, "Certificate chain (PEM) for gRPC over TLS; without one it is not encrypted.")
+    ] = None
+    grpc_tls_key: Annotated[str | None, About(Unit.PATH, "Private key (PEM) of that certificate.")] = None
+    grpc_tls_client_ca: Annotated[
+        str | None, About(Unit.PATH, "Certificates (PEM) that clients of gRPC must be signed by; none are asked for.")
+    ] = None
 
     api_keys: Annotated[
         Secret | None,
@@ -88,6 +99,17 @@ class Settings:
             "Keys that may call the server: `key[:scopes[:prefixes]]`, separated by commas; without any everybody may.",
         ),
     ] = None
+    auth: Annotated[
+        bool,
+        About(
+            Unit.FLAG,
+            "Ask everybody for a key or a sign-in, without static keys too; the first start prints a link to set up.",
+        ),
+    ] = False
+    forwarded: Annotated[
+        bool,
+        About(Unit.FLAG, "Believe X-Forwarded-For and X-Forwarded-Proto: a proxy of yours is in front."),
+    ] = False
     allow_insecure_no_auth: Annotated[
         bool, About(Unit.FLAG, "Start without keys on an address that others can reach.")
     ] = False
@@ -96,10 +118,10 @@ class Settings:
         int, About(Unit.COUNT, "Requests that one key may have under way at a time; 0 is no cap.")
     ] = 1000
     max_sse_connections: Annotated[
-        int, About(Unit.COUNT, "Event streams and WebSockets open at a time; 0 is no cap.")
+        int, About(Unit.COUNT, "Event streams, WebSockets and gRPC streams open at a time; 0 is no cap.")
     ] = 10_000
     max_sse_connections_per_key: Annotated[
-        int, About(Unit.COUNT, "Event streams and WebSockets that one key may have open at a time; 0 is no cap.")
+        int, About(Unit.COUNT, "Streams that one key may have open at a time, of any kind; 0 is no cap.")
     ] = 1000
     max_watch_sessions: Annotated[int, About(Unit.COUNT, "Watch sessions at a time; 0 is no cap.")] = 10_000
     max_watch_topics: Annotated[
@@ -212,6 +234,12 @@ class Settings:
     max_claim: Annotated[
         int, About(Unit.COUNT, "Jobs in one claim, ack, nack or extend of a queue.", 1, limits.CLAIM_MAX_MAX)
     ] = limits.CLAIM_MAX_DEFAULT
+    heap_max_in_flight: Annotated[
+        int, About(Unit.COUNT, "Messages of one heap that are leased at a time; pops wait.", 1)
+    ] = limits.HEAP_IN_FLIGHT_DEFAULT
+    heap_max_leases: Annotated[int, About(Unit.COUNT, "Messages of one heap that one consumer has at a time.", 1)] = (
+        limits.HEAP_LEASES_DEFAULT
+    )
     group_visibility_ms: Annotated[
         int,
         About(
@@ -355,6 +383,19 @@ def load(
                 values[setting.key] = value
     _raise_if(wrong)
     return build(values)
+
+
+def origins(
+    variables: Mapping[str, str] = environ,
+    flags: Mapping[str, str | bool] | None = None,
+    document: Mapping[str, object] | None = None,
+) -> dict[str, str]:
+    """By key, where the value of each setting comes from: a flag, a variable or `file`. A default is not in it."""
+    found = {}
+    for setting in TABLE:
+        for name, _ in _given(setting, variables, flags or {}, document or {}):
+            found[setting.key] = "file" if name == setting.key else name
+    return found
 
 
 def _given(

@@ -16,6 +16,7 @@ from typing import ParamSpec, Self
 from topics import client, embedded
 from topics.client.blocking import Face, Portal, blocking, handing, iterating, iterating_faces, making
 from topics.client.blockingjob import BlockingJob as Job
+from topics.client.blockingmessage import BlockingMessage as Message
 from topics.savefile import PathLike
 
 P = ParamSpec("P")
@@ -24,10 +25,14 @@ __all__ = [
     "Client",
     "Delivery",
     "Group",
+    "Heap",
     "Job",
+    "Message",
+    "Pipeline",
     "Producer",
     "Queue",
     "Router",
+    "Table",
     "Topic",
     "TopicProducer",
     "connect",
@@ -143,6 +148,8 @@ class Topic(Face[client.Topic]):
     configure = blocking(client.Topic.configure)
     state = blocking(client.Topic.state)
     drop = blocking(client.Topic.drop)
+    report_archive = blocking(client.Topic.report_archive)
+    drop_archive = blocking(client.Topic.drop_archive)
     write = blocking(client.Topic.write)
     write_many = blocking(client.Topic.write_many)
     producer = making(client.Topic.producer, TopicProducer)
@@ -186,9 +193,54 @@ class Queue(Face[client.Queue]):
     claim = handing(client.Queue.claim, _faces)
     ack = blocking(client.Queue.ack)
     nack = blocking(client.Queue.nack)
+    extend = blocking(client.Queue.extend)
     work = iterating_faces(client.Queue.work, Job)
     run = blocking(client.Queue.run)
     redrive = blocking(client.Queue.redrive)
+
+
+def _messages(messages: list[client.Message], portal: Portal) -> list[Message]:
+    return [Message(message, portal) for message in messages]
+
+
+class Heap(Face[client.Heap]):
+    """A heap by its name. Making this object touches nothing.
+
+    `consumer` is the name that shows who has a message, `producer` the name that what is enqueued here is numbered
+    under; both are made up when there are none.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name, which is that of the topic it is."""
+        return self._behind.name
+
+    @property
+    def consumer(self) -> str:
+        """Who has what is popped through this object."""
+        return self._behind.consumer
+
+    create = blocking(client.Heap.create)
+    configure = blocking(client.Heap.configure)
+    info = blocking(client.Heap.info)
+    stats = blocking(client.Heap.stats)
+    purge = blocking(client.Heap.purge)
+    drop = blocking(client.Heap.drop)
+    enqueue = blocking(client.Heap.enqueue)
+    enqueue_many = blocking(client.Heap.enqueue_many)
+    pop = iterating_faces(client.Heap.pop, Message)
+    take = handing(client.Heap.take, _messages)
+    ack = blocking(client.Heap.ack)
+    nack = blocking(client.Heap.nack)
+    extend = blocking(client.Heap.extend)
+    peek = blocking(client.Heap.peek)
+    reprioritize = blocking(client.Heap.reprioritize)
+    cancel = blocking(client.Heap.cancel)
+    move_to_dlq = blocking(client.Heap.move_to_dlq)
+    dead_letters = iterating(client.Heap.dead_letters)
+    dead_letter = blocking(client.Heap.dead_letter)
+    replay = blocking(client.Heap.replay)
+    delete_dead = blocking(client.Heap.delete_dead)
 
 
 class Router(Face[client.Router]):
@@ -202,6 +254,36 @@ class Router(Face[client.Router]):
     put = blocking(client.Router.put)
     state = blocking(client.Router.state)
     drop = blocking(client.Router.drop)
+
+
+class Table(Face[client.Table]):
+    """A registered table by its name. Making this object touches nothing."""
+
+    @property
+    def name(self) -> str:
+        """The name that it is registered under."""
+        return self._behind.name
+
+    put = blocking(client.Table.put)
+    state = blocking(client.Table.state)
+    drop = blocking(client.Table.drop)
+
+
+class Pipeline(Face[client.Pipeline]):
+    """A pipeline by its name. Making this object touches nothing."""
+
+    @property
+    def name(self) -> str:
+        """The name; of the routes of a table, `routes:` and the name of the table."""
+        return self._behind.name
+
+    put = blocking(client.Pipeline.put)
+    state = blocking(client.Pipeline.state)
+    pause = blocking(client.Pipeline.pause)
+    resume = blocking(client.Pipeline.resume)
+    drop = blocking(client.Pipeline.drop)
+    logs = blocking(client.Pipeline.logs)
+    report = blocking(client.Pipeline.report)
 
 
 class Client(Face[client.Client]):
@@ -235,10 +317,28 @@ class Client(Face[client.Client]):
         """The queue of this name, whether it exists already or not. Its jobs are claimed under the name `node`."""
         return Queue(self._behind.queue(name, node=node), self._portal)
 
+    def heap(self, name: str, *, consumer: str = "", producer: str = "") -> Heap:
+        """The heap of this name, whether it exists already or not.
+
+        `consumer` shows who has what is popped; `producer` names what is enqueued, so that it is there once.
+        """
+        return Heap(self._behind.heap(name, consumer=consumer, producer=producer), self._portal)
+
     def router(self, name: str) -> Router:
         """The router of this name, whether it exists already or not."""
         return Router(self._behind.router(name), self._portal)
 
+    def table(self, name: str) -> Table:
+        """The registered table of this name, whether it is registered already or not."""
+        return Table(self._behind.table(name), self._portal)
+
+    def pipeline(self, name: str) -> Pipeline:
+        """The pipeline of this name, whether it exists already or not."""
+        return Pipeline(self._behind.pipeline(name), self._portal)
+
+    heaps = iterating(client.Client.heaps)
+    tables = iterating(client.Client.tables)
+    pipelines = iterating(client.Client.pipelines)
     route = blocking(client.Client.route)
     routers = iterating(client.Client.routers)
     topics = iterating(client.Client.topics)

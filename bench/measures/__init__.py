@@ -20,6 +20,7 @@ from bench.measures import (
     live_fanout,
     live_latency,
     live_paced,
+    pipelines,
     queues,
     queues_depth,
     reads,
@@ -78,4 +79,8 @@ SQL: dict[str, Measure] = {
     "sql": sql.run,
 }
 """SELECT over topics, beside DuckDB over files."""
-MEASURES = ENGINE | SERVER | LIVE | QUEUES | GROUPS | SPARK | SQL
+PIPELINES: dict[str, Measure] = {
+    "pipelines": pipelines.run,
+}
+"""Changes of tables into topics, by the runner on Spark."""
+MEASURES = ENGINE | SERVER | LIVE | QUEUES | GROUPS | SPARK | SQL | PIPELINES

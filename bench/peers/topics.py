@@ -28,6 +28,7 @@ class Topics:
         compile_dir(Path(topics.__file__).parent, quiet=1)
         self.port = free_port()
         command = [sys.executable, "-m", "topics", "serve", "--port", str(self.port), "--data-dir", str(directory)]
+        command += ["--no-grpc"] if not any(flag.startswith("--grpc") for flag in flags) else []
         self.process = Process([*command, "--log-level", "warning", *flags], directory.parent / f"{directory.name}.log")
         try:
             self.process.wait_until(self._is_ready)

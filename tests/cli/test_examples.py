@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,10 +17,11 @@ import topics
 from tests.cli.rig import TIMEOUT_S, clean_environment
 from tests.e2e.served import Served, served
 from tests.spark.lakes import filled
+from topics.cdc.opening import opened
 from topics.cli.reference import commands, examples
 
 ADDRESS = "http://127.0.0.1:4000"
-SPARK = {"lake archive", "export", "import", "redrive"}
+SPARK = {"lake archive", "export", "import", "redrive", "pipeline run"}
 """Each starts a Spark of its own; one at a time, beside no other."""
 SPARK_TIMEOUT_S = 400
 SPARK_MARKS = (
@@ -55,12 +57,29 @@ def place(world: tuple[Path, Served], tmp_path: Path) -> Path:
         client.route("orders", "audit")
         client.topic("orders").group("billing").reset("earliest")
         jobs(client)
+        messages(client)
     filled(tmp_path)
     (tmp_path / "orders.csv").write_text("customer,cents\na,5\nb,7\n")
     (tmp_path / "tasks.py").write_text("def handle(job):\n    pass\n")
     (tmp_path / "data").symlink_to(here / "data")
     copytree(here / "elsewhere", tmp_path / "elsewhere")
     return tmp_path
+
+
+def declared(url: str, place: Path) -> None:
+    """A captured table of SQLite with a route, a registered directory of files, and a pipeline that somebody runs."""
+    database = sqlite3.connect(place / "chat.db")
+    database.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, body TEXT)")
+    database.close()
+    with opened(str(place / "chat.db")) as outbox:
+        outbox.install("messages")
+    with topics.sync.connect(url) as client:
+        client.table("chat.messages").put("sqlite", str(place / "chat.db"), source="messages", key=["id"])
+        client.table("clicks").put("csv", str(place / "clicks"))
+        client.topic("news").create()
+        client.pipeline("big_orders").put("INSERT INTO TOPIC alerts SELECT tag FROM STREAM orders")
+        report = topics.PipelineReport(runner="example", state=topics.RunState.STOPPED)
+        client.pipeline("big_orders").report(report, [topics.LogLine(1, "info", "began")])
 
 
 def jobs(client: topics.sync.Client) -> None:
@@ -74,11 +93,24 @@ def jobs(client: topics.sync.Client) -> None:
     client.topic("jobs.dead").write("failed", meta={"$dead_letter_from": "jobs"})
 
 
+def messages(client: topics.sync.Client) -> None:
+    """A heap with some to pop and one that is dead, and none of the name that an example makes."""
+    for name in ("tasks", "tasks.dlq", "tasks2"):
+        client.topic(name).drop()
+    heap = client.heap("tasks")
+    heap.create()
+    dead = heap.enqueue("poison")
+    heap.move_to_dlq(dead.message_id, reason="by hand")
+    heap.enqueue_many([{"payload": number, "priority": number} for number in range(4)])
+
+
 @pytest.mark.parametrize(("path", "lines"), EXAMPLES)
 def test_the_example_runs(world: tuple[Path, Served], place: Path, path: str, lines: list[str]) -> None:
     url = world[1].url
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = clean_environment() | {"PATH": search, "TOPICS_URL": url, "TOPICS_PORT": "0"}
+    if path.startswith(("table", "pipeline", "cdc")):
+        declared(url, place)
     if path == "restore":
         with topics.sync.connect(url) as client:
             client.backup(place / "topics.tar.gz", gzip=1)

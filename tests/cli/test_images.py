@@ -7,10 +7,13 @@ stale picture is written again and fails the test, once.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import pytest
 from rich.console import Console, RenderableType
 from rich.text import Text
 
@@ -19,11 +22,23 @@ from tests.cli.terminal import CTRL_C, Terminal
 from tests.e2e.served import Served
 from topics.cli import checkup
 from topics.cli.doctor import shown
+from topics.cli.pipelinepicture import add_pipeline, pipelines_table, whole
 from topics.limits import GIB, MIB
+from topics.pipelinemodel import (
+    PipelineCondition,
+    PipelineConfig,
+    PipelineKind,
+    PipelineReport,
+    PipelineState,
+    PipelineStream,
+    RouteProgress,
+    RunState,
+)
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 COLUMNS = 100
 NOW = "2026-06-02 17:06:40"
+MOMENT_MS = 1_780_420_000_000
 
 # Ours: a plain window, and the fonts of whoever looks at it, so that a picture loads nothing from anywhere.
 FORMAT = """\
@@ -109,6 +124,67 @@ def test_doctor() -> None:
         checkup.memory(16 * GIB, 256 * MIB),
     ]
     check("doctor", picture("doctor", [typed("topics doctor"), shown(findings)]))
+
+
+def test_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    route = RouteProgress(topic="app.new_messages", operation="insert", position="version 4711", records_total=182_044)
+    said: dict[str, Any] = {"runner": "host-1/7f3a90c1", "state": RunState.RUNNING, "batch_ms": 412}
+    said |= {"spark_ui": "host-1:4040"}
+    routes = _pipeline(
+        "routes:chat.messages",
+        PipelineKind.ROUTES,
+        PipelineReport(
+            **said,
+            position="version 4711",
+            lag_versions=2,
+            lag_ms=640,
+            input_rows_per_second=1251.4,
+            output_rows_per_second=2063.0,
+            input_rows_total=1_204_118,
+            output_rows_total=182_044,
+            error_rows_total=3,
+            batch_id=3902,
+            restarts=1,
+            last_error="PostgreSQL cannot be reached: the database system is starting up",
+            last_error_ts=MOMENT_MS - 4_000_000,
+            routes=(route,),
+        ),
+    )
+    alerts = _pipeline(
+        "low_credit",
+        PipelineKind.INSERT,
+        PipelineReport(**said, position="app.people/0@88211", lag_records=0, output_rows_per_second=12.0),
+    )
+    table = pipelines_table()
+    for state in (alerts, routes):
+        add_pipeline(table, state)
+    parts: list[RenderableType] = [
+        typed("topics pipeline ls"),
+        table,
+        typed("topics pipeline status routes:chat.messages"),
+        whole(routes),
+    ]
+    check("pipelines", picture("pipelines", parts))
+
+
+def _pipeline(name: str, kind: PipelineKind, report: PipelineReport) -> PipelineState:
+    stream = PipelineStream(view="stream_1", topic="app.people")
+    is_routes = kind is PipelineKind.ROUTES
+    return PipelineState(
+        pipeline=name,
+        kind=kind,
+        condition=PipelineCondition.RUNNING,
+        created_ts=MOMENT_MS - 86_400_000,
+        changed_ts=MOMENT_MS - 86_400_000,
+        reported_ts=MOMENT_MS,
+        number=1,
+        digest="",
+        table="chat.messages" if is_routes else None,
+        config=None if is_routes else PipelineConfig(kind=kind, definition="", topic="app.alerts", streams=(stream,)),
+        report=report,
+    )
 
 
 def test_a_picture_needs_nothing_from_elsewhere() -> None:

@@ -21,6 +21,7 @@ def clean_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
         monkeypatch.delenv(setting.variable, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TOPICS_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("TOPICS_NO_GRPC", "1")
     with loggers_as_before():
         yield
 

@@ -76,10 +76,11 @@ async def test_an_alias_in_a_crash_is_there_again(tmp_path: Path) -> None:
     async with topics.open(tmp_path) as client:
         await client.topic("orders").create(alias="o")
         await client.topic("orders").configure(alias="p")
+        await client.sql("REGISTER TABLE x USING delta LOCATION '/x' KEY (a)")
         await client.sql("ALTER TOPIC p ADD SOURCE x ON INSERT WHERE (a > 1)")
     async with topics.open(tmp_path) as client:
         await client.topic("p").write(1)
         with pytest.raises(errors.TopicNotFound):
             await client.topic("o").state()
         (routes,) = await client.sql("SHOW ROUTES")
-        assert routes.rows == [["orders", "x", "insert", "key", "a > 1", None]]
+        assert [row[:6] for row in routes.rows] == [["orders", "x", "insert", "key", "a > 1", None]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -417,6 +418,15 @@ class TestMachine:
     def test_boot_id_stays_the_same(self, place: Place) -> None:
         assert place.fs.boot_id()
         assert place.fs.boot_id() == place.fs.boot_id()
+
+    def test_a_file_may_be_kept_from_others(self, place: Place) -> None:
+        path = place.path("secret")
+        place.fs.open(path, "create").close()
+        place.fs.restrict(path)
+        if isinstance(place.fs, RealFs):
+            assert os.stat(path).st_mode & 0o777 == 0o600
+        with pytest.raises(FileNotFoundError):
+            place.fs.restrict(place.path("no"))
 
     def test_free_bytes(self, place: Place) -> None:
         assert place.fs.free_bytes(place.root) > 0

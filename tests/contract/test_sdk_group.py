@@ -12,7 +12,7 @@ import pytest
 
 import topics
 from tests.client.rig import on_loop, settle, soon
-from tests.contract.sdk import each_form, opened
+from tests.contract.sdk import each_form, opened, opened_in_time
 from topics import errors
 
 
@@ -84,6 +84,33 @@ async def test_a_loop_that_acks_by_hand(tmp_path: Path, form: str) -> None:
             assert (seqs(first), seqs(second)) == ([1, 2], [3, 4])
             assert (await group.ack(second)).committed_seq == 0
             assert (await group.ack(first)).committed_seq == 4
+
+
+@each_form
+@on_loop
+async def test_a_batch_is_kept_while_somebody_works_on_it(tmp_path: Path, form: str) -> None:
+    async with opened_in_time(form, tmp_path) as client:
+        group = (await filled(client)).group("billing")
+        async with looping(group.consume(2, visibility_ms=1500)) as batches:
+            batch = await anext(batches)
+            assert batch.visibility_ms == 1500
+            while (await group.state()).ranges[0].deadline <= batch.deadline:
+                await settle()
+            kept = (await group.state()).ranges[0]
+            assert (kept.claim_id, kept.first_seq, kept.last_seq) == (batch.claim_id, 1, 2)
+            assert seqs(await anext(batches)) == [3, 4]
+            assert (await group.state()).committed_seq == 2
+
+
+@each_form
+@on_loop
+async def test_a_batch_that_is_not_kept_is_somebody_elses_in_the_end(tmp_path: Path, form: str) -> None:
+    async with opened_in_time(form, tmp_path) as client:
+        group = (await filled(client, 2)).group("billing")
+        async with looping(group.consume(2, keep=False, visibility_ms=1000)) as batches:
+            batch = await anext(batches)
+            again = await group.take(wait_ms=30_000)
+            assert (seqs(again), again.deliveries) == (seqs(batch), 2)
 
 
 @each_form

@@ -119,6 +119,29 @@ async def test_drop_and_recreate_start_anew(tmp_path: Path, form: str) -> None:
         assert (await orders.state()).config.ttl_ms == 0
 
 
+@each_form
+@on_loop
+async def test_an_archive_says_how_far_it_is(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.create(cap_records=2, protect_unarchived=True)
+        await orders.write_many([{"data": n} for n in range(5)])
+        reported = await orders.report_archive("s3", 3, location="s3://bucket/orders")
+        assert (reported.archive, reported.upto_seq, reported.behind) == ("s3", 3, 2)
+        late = await orders.report_archive("s3", 1, location="s3://bucket/orders")
+        assert late.upto_seq == 3, "a report never goes back"
+        state = await orders.state()
+        assert (state.earliest_seq, [each.archive for each in state.archives]) == (4, ["s3"])
+        with pytest.raises(errors.TopicRecreated):
+            await orders.report_archive("s3", 4, epoch=99)
+        with pytest.raises(errors.InvalidRequest, match="upto_seq"):
+            await orders.report_archive("s3", 9)
+        assert (await orders.drop_archive("s3")).dropped
+        assert not (await orders.drop_archive("s3")).dropped
+        with pytest.raises(errors.TopicNotFound):
+            await client.topic("none").report_archive("s3", 1)
+
+
 # ---- writing
 
 

@@ -124,9 +124,10 @@ class Pair:
         assert len({kinds[seq] for seq in seqs}) == 1
         inside = {each.seq for each in oracle.live(now_ms) if batch.first_seq <= each.seq <= batch.last_seq}
         assert inside == set(seqs), "a claim holds more than it delivers"
-        behind = [each for each in oracle.live(now_ms) if each.seq > seqs[-1]]
-        if len(seqs) < limit and behind:
-            assert kinds.get(behind[0].seq) != kinds[seqs[0]] or not kinds[seqs[0]], "there was room for more"
+        # Where records are gone a claim may end: somebody may have acked them, or nobody ever got them.
+        following = [each.seq for each in oracle.live(now_ms) if each.seq == seqs[-1] + 1]
+        if len(seqs) < limit and following:
+            assert kinds.get(following[0]) != kinds[seqs[0]] or not kinds[seqs[0]], "there was room for more"
 
     def _check_loss(self, batch: GroupBatch, token: int) -> None:
         untold = [entry.seq for entry in self.oracle.untold(self.now_ms)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from topics.core.config import as_wire, build, merge, replace
 from topics.errors import InvalidRequest, TopicExistsIncompatible
-from topics.model import Discard, Durability, TopicConfig, TopicType
+from topics.model import Discard, Durability, Mode, TopicConfig, TopicType
 
 DEFAULTS = {
     "type": "log",
@@ -40,7 +40,7 @@ U64 = st.integers(0, 2**64 - 1)
 FIELDS = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["log", "queue", "heap"]),
+        "type": st.sampled_from(["log", "queue"]),
         "ttl_ms": U64,
         "cap_records": U64,
         "cap_bytes": U64,
@@ -54,6 +54,24 @@ FIELDS = st.fixed_dictionaries(
         "claim_jitter_ms": U64,
         "dead_letter": st.none() | st.just("jobs.dlq"),
         "partitions": st.integers(1, 1024),
+    },
+)
+HEAP_FIELDS = st.fixed_dictionaries(
+    {"type": st.just("heap")},
+    optional={
+        "cap_records": U64,
+        "durability": st.sampled_from(["memory", "disk", "fsync"]),
+        "lease_ms": U64,
+        "dead_letter": st.none() | st.just("letters"),
+        "partitions": st.integers(1, 1024),
+        "mode": st.sampled_from(["min", "max"]),
+        "top_k_bound": st.integers(1, 2**32 - 1),
+        "replication_factor": st.integers(1, 16),
+        "retention_ms": U64,
+        "max_retries": st.integers(0, 2**32 - 1),
+        "max_payload_bytes": st.integers(1, 128 << 20),
+        "compression": st.booleans(),
+        "dead_letter_ttl_ms": U64,
     },
 )
 
@@ -96,7 +114,7 @@ def test_every_field_is_taken() -> None:
     assert config.discard is Discard.REJECT
 
 
-@given(FIELDS)
+@given(FIELDS | HEAP_FIELDS)
 def test_what_is_shown_can_be_sent_back(fields: dict[str, Any]) -> None:
     config = build("jobs", fields)
     assert build("jobs", as_wire(config)) == config
@@ -221,3 +239,56 @@ def test_dead_letters_go_to_another_topic() -> None:
             change({"dead_letter": "jobs"})
     dlq = build("jobs", {"dead_letter": "jobs.dlq"})
     assert merge("jobs", dlq, {"dead_letter": None}).dead_letter is None
+
+
+def test_a_heap_has_defaults_of_its_own() -> None:
+    heap = build("jobs", {"type": "heap"})
+    assert (heap.durability, heap.discard, heap.lease_ms, heap.dead_letter) == (
+        Durability.FSYNC,
+        Discard.REJECT,
+        300_000,
+        "jobs.dlq",
+    )
+    assert (heap.mode, heap.top_k_bound, heap.max_retries, heap.max_payload_bytes) == (Mode.MIN, 100, 3, 1 << 20)
+    assert build("jobs", {"type": "heap", "dead_letter": None}).dead_letter is None
+
+
+def test_a_put_of_a_heap_goes_back_to_the_defaults_of_heaps() -> None:
+    heap = build("jobs", {"type": "heap", "mode": "max", "partitions": 4, "max_retries": 9})
+    after = replace("jobs", heap, {})
+    assert (after.mode, after.partitions, after.max_retries, after.dead_letter) == (Mode.MAX, 4, 3, "jobs.dlq")
+    assert after.durability is Durability.FSYNC
+
+
+def test_the_mode_of_a_heap_never_changes() -> None:
+    heap = build("jobs", {"type": "heap"})
+    with pytest.raises(TopicExistsIncompatible) as caught:
+        merge("jobs", heap, {"mode": "max"})
+    assert caught.value.detail["field"] == "mode"
+
+
+@pytest.mark.parametrize("field", ["ttl_ms", "max_deliveries", "claim_jitter_ms"])
+def test_what_would_lose_messages_is_refused_for_a_heap(field: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"{field} of heap"):
+        build("jobs", {"type": "heap", field: 1000})
+
+
+def test_a_full_heap_refuses() -> None:
+    with pytest.raises(InvalidRequest, match="reject"):
+        build("jobs", {"type": "heap", "discard": "old"})
+
+
+def test_fields_of_heaps_are_refused_elsewhere() -> None:
+    with pytest.raises(InvalidRequest, match="mode belongs to heaps") as caught:
+        build("jobs", {"type": "queue", "mode": "max"})
+    assert caught.value.detail["field"] == "mode"
+
+
+def test_only_heaps_show_what_only_heaps_have() -> None:
+    assert "mode" not in as_wire(build("log", {}))
+    assert as_wire(build("jobs", {"type": "heap", "mode": "max"}))["mode"] == "max"
+
+
+def test_a_heap_whose_dead_letters_would_have_too_long_a_name() -> None:
+    with pytest.raises(InvalidRequest, match="dead_letter"):
+        build("j" * 252, {"type": "heap"})

@@ -167,6 +167,21 @@ def test_an_ack_of_what_was_given_back_is_none() -> None:
     assert pair.oracle.committed(pair.now_ms) == 0
 
 
+def test_claims_that_ran_out_come_back_together_up_to_what_is_done() -> None:
+    pair = Pair()
+    pair.write(3)
+    pair.write(1, tag="x")
+    pair.write(1)
+    for consumer in ("a", "b", "c"):
+        pair.consume(consumer, 1)
+    pair.delete(tag="x")
+    pair.consume("d", 1)
+    pair.wait(101)
+    assert [record.seq for record in pair.consume("", 9).records] == [1, 2, 3]
+    assert [record.seq for record in pair.consume("", 9).records] == [5], "4 was gone before anybody got it"
+    pair.check_replay()
+
+
 def test_two_groups_know_nothing_of_each_other() -> None:
     rig = GroupRig()
     rig.write_numbers(1, 2, 3)

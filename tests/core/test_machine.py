@@ -311,13 +311,14 @@ REFUSALS: dict[str, tuple[Callable[[Rig], object], type[TopicsError], str, dict[
     "append, more records than it may ever hold": (
         lambda rig: rig.write({"data": 1}, {"data": 1}, {"data": 1}, topic="full"),
         RecordTooLarge,
-        'a write of 3 records and 3 bytes is larger than all that topic "full" may hold',
+        'a write of 3 records and 3 bytes is larger than all that topic "full" may hold; write less at once, '
+        "or raise its cap",
         FULL,
     ),
     "append, more bytes than it may ever hold": (
         lambda rig: rig.write({"data": "1234567"}, topic="full"),
         RecordTooLarge,
-        'a write of 1 records and 9 bytes is larger than all that topic "full" may hold',
+        'a write of 1 record and 9 bytes is larger than all that topic "full" may hold; raise its cap',
         FULL,
     ),
     "append, to a topic that must exist": (
@@ -335,7 +336,8 @@ REFUSALS: dict[str, tuple[Callable[[Rig], object], type[TopicsError], str, dict[
     "append, creating a topic too full for it": (
         lambda rig: rig.write({"data": 1}, {"data": 2}, topic="new", config={"cap_records": 1, "discard": "reject"}),
         RecordTooLarge,
-        'a write of 2 records and 2 bytes is larger than all that topic "new" may hold',
+        'a write of 2 records and 2 bytes is larger than all that topic "new" may hold; write less at once, '
+        "or raise its cap",
         {"cap_records": 1, "cap_bytes": 0},
     ),
     "append, creating with a wrong partition": (

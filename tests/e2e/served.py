@@ -38,14 +38,14 @@ class Served:
         self.process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "topics", "serve", f"--port={port}", f"--data-dir={directory}", *flags],
             cwd=ROOT,
-            env=inherited | {"PYTHONWARNINGS": "error", "PYTHONDEVMODE": ""} | (variables or {}),
+            env=inherited | {"TOPICS_NO_GRPC": "1", "PYTHONWARNINGS": "error", "PYTHONDEVMODE": ""} | (variables or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         self.said: list[dict[str, Any]] = []
         """Its log so far."""
-        self.url = ""
+        self.url = self.grpc_address = ""
         self._unread = b""
         """Of its log: the beginning of the next line, and what came with it."""
 
@@ -58,7 +58,7 @@ class Served:
             said = json.loads(line)
             self.said.append(said)
             if said["event"] == "listening":
-                self.url = said["url"]
+                self.url, self.grpc_address = said["url"], said["grpc"]
             if said["event"] == event:
                 return said
         in_time = time.monotonic() < deadline

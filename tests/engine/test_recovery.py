@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from tests.core.rig import frozen
 from tests.engine.rig import SMALL, Rig, records, with_wal
+from tests.engine.routerrig import lost_its_end, put
 from topics.core.commands import Append
 from topics.core.dedupe import IdempotencyKey
 from topics.engine.recovery import PROGRESS_EVERY_FACTS, recover
-from topics.errors import Damaged, DirectoryLocked
+from topics.errors import Damaged, DirectoryLocked, LogStopped
 from topics.model import Reason
+from topics.storage.wal import Wal
 from topics.testing import CRASH_MODES, CrashMode, FakeDisk, FaultFs, SimClock, SimulatedCrash
 from topics.testing.driver import Driver
 
@@ -276,3 +280,52 @@ def test_flags_that_a_dead_process_wrote_and_did_not_sync_are_written_again() ->
     # The flags of the dead process were in the file already; the snapshot counts on them, so they must be durable.
     rig.crash("lost")
     assert rig.data("odd") == [0, 2, 4, 6, 8] and rig.engine.state("odd").count == 5
+
+
+@pytest.mark.parametrize("dest", ["ephemeral", "memory", "disk"])
+def test_routers_are_back_where_their_source_ends_before_it_takes_anything(dest: str) -> None:
+    """Or a second crash would find them ahead of records that they have never seen, and pass over those."""
+    rig = lost_its_end(dest)
+    engine = recover(rig.disk, "/data", rig.clock, lambda: 1, rig.options, None)
+    engine.submit(Append("a", records("new")))
+    engine.flush()
+    engine.wal.sync(1)
+    cast(Wal, engine.wal)._committers[1].work()
+    rig.crash("lost")
+    rig.work()
+    assert rig.data("a") == [1, 2, 3, "new"]
+    assert rig.data("b")[-1] == "new" and "lost" not in rig.data("b")
+    assert dest == "ephemeral" or rig.seqs("b")[-1] > 6, "not under a seq that was a copy of something else"
+    before = rig.text("b")
+    rig.kill()
+    assert dest == "ephemeral" or rig.text("b") == before
+
+
+@pytest.mark.parametrize("dest", ["ephemeral", "fsync"])
+def test_what_a_crash_interrupted_goes_on_behind_where_routers_are_back(dest: str) -> None:
+    rig = Rig()
+    rig.configure("a", durability="memory")
+    rig.configure("b", durability=dest)
+    rig.write("a", 1)
+    rig.stage("s", "a", "staged")
+    rig.clock.advance(1000)
+    rig.work()
+    rig.write("a", "lost", "lost")
+    put(rig, "a", "b")
+    rig.publish("s")
+    rig.engine.flush()
+    cast(Wal, rig.engine.wal)._committers[0].work()
+    rig.crash("lost")
+    assert rig.data("a") == [1, "staged"]
+    assert rig.data("b") == ["staged"]
+
+
+def test_a_recovery_that_cannot_store_what_it_concluded_takes_nothing() -> None:
+    rig = lost_its_end("ephemeral")
+    fs = FaultFs(rig.disk)
+    rule = fs.fail("sync", path="*/wal/0-0000000002.wal")
+    with pytest.raises(LogStopped):
+        Driver(fs, rig.clock, rig.options)
+    assert rule.fired
+    rig.start()
+    assert rig.data("a") == [1, 2, 3]

@@ -100,15 +100,19 @@ class Api:
 def _parse(data: bytes) -> Answer:
     head, _, raw = data.partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
-    pairs = (line.partition(": ") for line in lines)
-    return Answer(int(status.split()[1]), {name.lower(): value for name, _, value in pairs}, raw)
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        # Cookies come a header each; their values have no line breaks.
+        headers[name.lower()] = f"{headers[name.lower()]}\n{value}" if name.lower() in headers else value
+    return Answer(int(status.split()[1]), headers, raw)
 
 
 @asynccontextmanager
 async def serving(directory: Path, **values: settings.Value) -> AsyncIterator[Api]:
     """A server that is ready, closed behind the block."""
     variables = {f"TOPICS_{name.upper()}": str(value) for name, value in values.items()}
-    variables |= {"TOPICS_DATA_DIR": str(directory / "data"), "TOPICS_PORT": "0"}
+    variables |= {"TOPICS_DATA_DIR": str(directory / "data"), "TOPICS_PORT": "0", "TOPICS_NO_GRPC": "1"}
     async with Server(settings.load(variables), SystemClock()) as server:
         await soon(server.ready())
         yield Api(server.url)

@@ -130,7 +130,7 @@ async def serving(directory: Path, **values: settings.Value) -> AsyncIterator[La
         return open_engine
 
     variables = {f"TOPICS_{name.upper()}": str(value) for name, value in values.items()}
-    variables |= {"TOPICS_DATA_DIR": str(directory / "data"), "TOPICS_PORT": "0"}
+    variables |= {"TOPICS_DATA_DIR": str(directory / "data"), "TOPICS_PORT": "0", "TOPICS_NO_GRPC": "1"}
     async with Server(settings.load(variables), SystemClock(), make_opener) as server:
         await server.ready()
         rig = LaneRig(server, fs)

@@ -25,7 +25,7 @@ from topics.storage.committer import Post
 
 
 def settings(directory: Path, **others: Any) -> Settings:
-    return Settings(data_dir=str(directory / "data"), port=0, **others)
+    return Settings(data_dir=str(directory / "data"), port=0, **({"no_grpc": True} | others))
 
 
 async def ask(server: Server, method: str, path: str) -> tuple[int, dict[str, str], Any]:

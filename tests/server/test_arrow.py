@@ -60,6 +60,18 @@ async def test_what_goes_in_comes_out(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_each_job_may_have_its_own_time_in_a_column(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await api.put("/v0/topics/jobs", {"type": "queue"})
+        delays = pa.array([None, 86_400_000, 0], pa.int64())
+        assert (await send(api, "/v0/topics/jobs", body(data=["1", "2", "3"], delay_ms=delays))).status == 200
+        assert (await send(api, "/v0/topics/jobs", body(data=["4"], not_before=[2**50]))).status == 200
+        assert (await send(api, "/v0/topics/log", body(data=["1"], delay_ms=[5]))).refusal == (409, "not_a_queue")
+        rows, _ = await read(api, "jobs")
+        assert [row["state"] for row in rows] == ["ready", "delayed", "ready", "delayed"]
+
+
+@on_loop
 async def test_a_page_holds_more_than_one_of_json(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         for _ in range(3):

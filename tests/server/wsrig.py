@@ -111,7 +111,7 @@ def run(directory: Path, scenario: Callable[[Rig], Awaitable[None]], **values: s
 
     async def guarded() -> None:
         variables = {f"TOPICS_{name.upper()}": str(value) for name, value in values.items()}
-        variables |= {"TOPICS_DATA_DIR": str(directory / "data"), "TOPICS_PORT": "0"}
+        variables |= {"TOPICS_DATA_DIR": str(directory / "data"), "TOPICS_PORT": "0", "TOPICS_NO_GRPC": "1"}
         clock = SimClock()
         async with asyncio.timeout(GUARD_S), Server(settings.load(variables), clock) as server:
             await server.ready()

@@ -121,6 +121,25 @@ def test_marking_twice_counts_once() -> None:
     assert run.live_count == 8
 
 
+def test_marking_records_whose_sizes_are_known_reads_no_block() -> None:
+    disk = FakeDisk()
+    path = f"{HOT}/{data_name(1)}"
+    rows = simple_rows(1, 2 * BLOCK_RECORDS)
+    write(disk, 1, [(key(1), [rows])])
+    sizes = {row.seq: row.size for row in rows}
+    whole = reopen(disk, 1).run(0)
+    for offset in [frame.offset for frame in scan(path, disk.map(path).view, 1)][1:3]:
+        flip(disk, path, offset + 100)
+    run, naive = reopen(disk, 1).run(0, whole.live_count, whole.live_bytes), Naive(rows)
+    for seqs in ([2, 3, BLOCK_RECORDS + 5], [3, 4], [BLOCK_RECORDS, BLOCK_RECORDS + 1]):
+        fresh = [seq for seq in seqs if seq not in naive.dead]
+        assert run.mark(seqs, sizes) == (len(fresh), sum(sizes[seq] for seq in fresh))
+        naive.dead.update(seqs)
+        assert (run.live_count, run.live_bytes) == naive.live_from(0)
+    assert [seq for seq in range(1, 10) if run.is_live(seq)] == [1, 5, 6, 7, 8, 9]
+    assert run.pending_seqs().tolist() == sorted(naive.dead)
+
+
 def test_a_clean_block_has_no_marks_and_is_parsed_once() -> None:
     disk = FakeDisk()
     write(disk, 1, [(key(1), [simple_rows(1, 10)])])

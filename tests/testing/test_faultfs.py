@@ -27,6 +27,8 @@ def use_everything(fs: FileSystem) -> Iterator[CallName]:
     fs.boot_id()
     yield "free_bytes"
     fs.free_bytes("/d")
+    yield "restrict"
+    fs.restrict("/d")
     yield "open"
     file = fs.open("/d/a", "create")
     yield "allocate"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from topics.core.dedupe import IdempotencyKey, ProducerKey
 from topics.core.records import RecordLimits, Records
+from topics.core.waits import waits_of
 from topics.errors import BatchTooLarge, InvalidRequest, RecordTooLarge
 from topics.wire.records import decode_write
 
@@ -272,3 +273,27 @@ def test_when_jobs_are_due() -> None:
     with pytest.raises(InvalidRequest) as caught:
         decode_write(b'{"records":[{"data":1}],"delay_ms":5,"delay_ms":6}')
     assert caught.value.detail["field"] == "delay_ms"
+
+
+def test_each_job_may_have_a_time_of_its_own() -> None:
+    def waits(*records: str, rest: str = "") -> bytes:
+        return decode_write(f'{{"records":[{",".join(records)}]{rest}}}'.encode()).waits
+
+    assert waits('{"data":1}', '{"data":2}') == b""
+    assert waits('{"data":1,"delay_ms":null}', '{"data":2,"delay_ms":0}') == b""
+    assert waits('{"data":1}', '{"data":2,"delay_ms":5}') == waits_of([0, -5])
+    assert waits('{"data":{"delay_ms":7},"not_before":1748467205000}') == waits_of([1_748_467_205_000])
+    both = decode_write(b'{"records":[{"delay_ms":5,"data":"delay_ms"}],"delay_ms":9,"not_before":7}')
+    assert (both.waits, both.delay_ms, both.not_before_ms) == (waits_of([-5]), 9, 7)
+    for record, field in [
+        ('{"data":1,"delay_ms":-1}', "records[1].delay_ms"),
+        ('{"data":1,"delay_ms":5,"not_before":7}', "records[1].delay_ms"),
+        ('{"data":1,"delay_ms":5,"delay_ms":5}', "records[1].delay_ms"),
+        ('{"data":1,"delay_ms":5,"\\u0064elay_ms":6}', "records[1].delay_ms"),
+        ('{"data":1,"not_before":5,"not_before":null}', "records[1].not_before"),
+        (f'{{"data":1,"not_before":{2**62}}}', "records[1].not_before"),
+        ('{"data":1,"not_before":"now"}', "records[1].not_before"),
+    ]:
+        with pytest.raises(InvalidRequest) as caught:
+            waits('{"data":1}', record)
+        assert caught.value.detail["field"] == field

@@ -37,9 +37,10 @@ COMPLETING = "__complete"
 """What the script of a shell calls with a command line that is not finished, to be told names."""
 SECTIONS = {
     "Records": ("write", "read", "tail", "delete", "topic", "group", "router", "sql"),
-    "Jobs": ("work", "queue"),
+    "Jobs": ("work", "queue", "heap", "dlq"),
     "Server": ("serve", "stat", "doctor", "bench", "settings"),
-    "Pipeline": ("lake", "export", "import", "redrive"),
+    "Pipeline": ("table", "pipeline", "cdc", "lake", "export", "import", "redrive"),
+    "Accounts": ("key", "user", "audit"),
     "Directory": ("backup", "restore", "fsck", "inspect"),
     "This command": ("completion", "help", "version"),
 }

@@ -17,6 +17,7 @@ from topics.errors import (
     InvalidSql,
     NotAQueue,
     NotReady,
+    PipelineNotFound,
     RouterCycle,
     RouterNotFound,
     ShuttingDown,
@@ -32,6 +33,7 @@ from topics.errors import (
 _NEXT: tuple[tuple[type[TopicsError], str], ...] = (
     (TopicNotFound, "`topics topic ls` lists those there are"),
     (RouterNotFound, "`topics router ls` lists those there are"),
+    (PipelineNotFound, "`topics pipeline ls` lists those there are"),
     (RouterCycle, "that is --allow-cycle here"),
     (NotAQueue, "`topics topic create NAME --type queue` makes one"),
     (StageNotFound, "it may have expired; stage the records again"),

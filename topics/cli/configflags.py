@@ -41,12 +41,12 @@ class ConfigFlags:
     auto_create: Annotated[bool | None, _flag("Whether a write may make the topic.")] = None
     idempotency_window_ms: Annotated[str | None, _flag("How long idempotency keys are remembered.")] = None
     dedupe_node: Annotated[bool | None, _flag("Whether readers can leave out their own records.")] = None
-    lease_ms: Annotated[str | None, _flag("Queue: how long a claim lasts.")] = None
+    lease_ms: Annotated[str | None, _flag("Queue, heap: how long a claim or pop lasts.")] = None
     claim_jitter_ms: Annotated[str | None, _flag("Queue: how long claims are gathered.")] = None
     max_deliveries: Annotated[str | None, _flag("Queue: deliveries before a job is dead-lettered; 0 is no limit.")] = (
         None
     )
-    dead_letter: Annotated[str | None, _flag("Queue: the topic such jobs go to, or none.")] = None
+    dead_letter: Annotated[str | None, _flag("Queue, heap: the topic dead letters go to, or none.")] = None
     leases_durable: Annotated[bool | None, _flag("Queue: whether leases survive a crash.")] = None
     partitions: Annotated[str | None, _flag("Logs that the topic is made of; fixed at creation.")] = None
     alias: Annotated[str | None, _flag("Another name for the topic; none takes it away.")] = None
@@ -56,6 +56,17 @@ class ConfigFlags:
     )
     protect_max_bytes: Annotated[str | None, _flag("Bytes a partition holds at most while retention waits.")] = None
     visibility_ms: Annotated[str | None, _flag("How long a consumer of a group has records; 0 is the server's.")] = None
+
+    mode: Annotated[Literal["min", "max"] | None, _flag("Heap: which priority is best; fixed at creation.")] = None
+    top_k_bound: Annotated[str | None, _flag("Heap: how far from the best a pop may be over several machines.")] = None
+    replication_factor: Annotated[str | None, _flag("Heap: copies of each message; one machine keeps one.")] = None
+    retention_ms: Annotated[str | None, _flag("Heap: how long dead letters are kept; 0 is for ever.")] = None
+    max_retries: Annotated[str | None, _flag("Heap: how often a message may fail and be tried again.")] = None
+    max_payload_bytes: Annotated[str | None, _flag("Heap: the largest payload, like 1MiB.")] = None
+    compression: Annotated[bool | None, _flag("Heap: whether clients may compress what they send.")] = None
+    dead_letter_ttl_ms: Annotated[str | None, _flag("Heap: how long dead letters are kept, if not as retention.")] = (
+        None
+    )
 
     def fields(self) -> ConfigFields:
         """The fields that were said."""
@@ -69,7 +80,7 @@ class ConfigFlags:
 NO_CONFIG = ConfigFlags()
 _NULLABLE = {"priority", "dead_letter", "alias"}
 _LISTS = {"protect_groups"}
-_TEXTS = {"type", "discard", "durability", "dead_letter", "alias"}
+_TEXTS = {"type", "discard", "durability", "dead_letter", "alias", "mode"}
 
 
 def _value(name: str, given: str) -> str | int | list[str] | None:

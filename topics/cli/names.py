@@ -28,12 +28,27 @@ def queue_names(context: CompletionContext) -> list[str]:
     return [found["topic"] for found in _listed(context, "topics") if "queue" in found]
 
 
+def heap_names(context: CompletionContext) -> list[str]:
+    """The same, heaps only."""
+    return [found["topic"] for found in _listed(context, "heaps", "v1")]
+
+
 def router_names(context: CompletionContext) -> list[str]:
     """The same of routers."""
     return [found["router"] for found in _listed(context, "routers")]
 
 
-def _listed(context: CompletionContext, kind: str) -> list[dict[str, Any]]:
+def table_names(context: CompletionContext) -> list[str]:
+    """The same of registered tables."""
+    return [found["table"] for found in _listed(context, "tables")]
+
+
+def pipeline_names(context: CompletionContext) -> list[str]:
+    """The same of pipelines."""
+    return [found["pipeline"] for found in _listed(context, "pipelines")]
+
+
+def _listed(context: CompletionContext, kind: str, version: str = "v0") -> list[dict[str, Any]]:
     # Nearly every start of the command completes nothing, and need not wait for what asks.
     from topics.cli.probe import Probe
     from topics.cli.target import Target
@@ -43,7 +58,8 @@ def _listed(context: CompletionContext, kind: str) -> list[dict[str, Any]]:
     try:
         if target.address is None:
             return []
-        listed = Probe(target.address, target.api_key, timeout_s=TIMEOUT_S).get(f"/v0/{kind}?{query}").fields.get(kind)
+        probe = Probe(target.address, target.api_key, timeout_s=TIMEOUT_S)
+        listed = probe.get(f"/{version}/{kind}?{query}").fields.get(kind)
     except TopicsError:
         return []
     return listed if isinstance(listed, list) else []

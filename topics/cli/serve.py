@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import signal
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from os import environ
 from typing import Annotated
 
@@ -22,7 +22,7 @@ from topics.errors import Damaged
 from topics.server.app import Server
 from topics.server.logs import configure
 from topics.server.openfiles import raise_file_limit
-from topics.settings import TABLE, Setting, Settings, Unit, load, show
+from topics.settings import TABLE, Setting, Settings, Unit, load, origins, show
 
 EXIT_FAILED = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -38,13 +38,14 @@ def serve(*, config: str | None = None, **flags: str | bool | None) -> int:
         topics serve --port 4000 --data-dir ./elsewhere
     """
     given = {key: value for key, value in flags.items() if value is not None}
-    settings = load(environ, given, {} if config is None else _document(config))
+    document = {} if config is None else _document(config)
+    settings, said = load(environ, given, document), origins(environ, given, document)
     forget_secrets(environ)
     configure(settings, sys.stderr)
     raise_file_limit()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(settings))
+            runner.run(_serve(settings, said))
     except Damaged as damage:
         hint = f"`topics fsck {settings.data_dir}` says what is left, `--repair` keeps everything readable"
         _complain(damage.message if "topics fsck" in damage.message else f"{damage.message}; {hint}", damage.code)
@@ -56,14 +57,17 @@ def serve(*, config: str | None = None, **flags: str | bool | None) -> int:
     return 0
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, said: Mapping[str, str]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, _begin_stop, loop, stop)
-    async with Server(settings, SystemClock()) as server:
-        if await server.ready_before(stop) and sys.stderr.isatty():
-            _show_banner(settings, server)
+    async with Server(settings, SystemClock(), origins=said) as server:
+        if await server.ready_before(stop):
+            if sys.stderr.isatty():
+                _show_banner(settings, server)
+            if server.set_up_link:
+                _show_set_up(server.set_up_link)
         await stop.wait()
     # A recovery that failed behind the signal's back is a failure all the same.
     await server.ready()
@@ -100,6 +104,18 @@ def _show_banner(settings: Settings, server: Server) -> None:
 
     console = Console(stderr=True)
     show_banner(console, settings, server.url, key_count=server.key_count, topic_count=server.topic_count)
+
+
+def _show_set_up(link: str) -> None:
+    """The one secret that is printed: it works once, for an hour, and only while there is no user."""
+    if sys.stderr.isatty():
+        said = f"No user yet. Open this within the hour to make the first one, an admin:\n\n    {link}\n"
+    else:
+        from msgspec import json
+
+        said = json.encode({"event": "set up", "link": link, "hint": "works once, within the hour"}).decode()
+    sys.stderr.write(said + "\n")
+    sys.stderr.flush()
 
 
 def _complain(message: str, code: str) -> None:

@@ -18,7 +18,7 @@ from topics.cli.question import agreed
 from topics.cli.screen import JsonFlag, Screen, counted, printable, sized
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client, Topic
-from topics.core.config import DEFAULT, as_wire
+from topics.core.config import as_wire, default
 from topics.errors import Conflict, InvalidRequest
 from topics.model import Configured, TopicConfig, TopicState
 
@@ -278,7 +278,7 @@ def _config_table(config: TopicConfig) -> Table:
     table = Table(header_style="bold", title_justify="left")
     table.add_column("config")
     table.add_column("value", overflow="fold")
-    defaults = as_wire(DEFAULT)
+    defaults = as_wire(default("", config.type))
     for name, value in as_wire(config).items():
         shown = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         table.add_row(name, Text(shown), style="" if value == defaults[name] else "bold green")

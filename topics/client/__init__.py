@@ -5,10 +5,14 @@ from topics.client.connector import connect
 from topics.client.cursors import Cursor, CursorStore, MemoryCursors
 from topics.client.delivery import Delivered, Delivery
 from topics.client.group import Group
+from topics.client.heap import Heap
 from topics.client.job import Job
+from topics.client.message import Message
+from topics.client.pipeline import Pipeline
 from topics.client.producer import Producer, TopicProducer
 from topics.client.queue import Queue
 from topics.client.router import Router
+from topics.client.table import Table
 from topics.client.topic import Topic
 from topics.client.tracing import trace_context
 from topics.client.worker import Worked
@@ -20,11 +24,15 @@ __all__ = [
     "Delivered",
     "Delivery",
     "Group",
+    "Heap",
     "Job",
     "MemoryCursors",
+    "Message",
+    "Pipeline",
     "Producer",
     "Queue",
     "Router",
+    "Table",
     "Topic",
     "TopicProducer",
     "Worked",

@@ -37,7 +37,8 @@ def write_body(request: WriteRequest) -> bytes:
 
 
 def stage_body(request: StageRequest) -> bytes:
-    return _encode(_records(request) | {"stage": request.stage}, request.records)
+    delay = _said(delay_ms=request.delay_ms, not_before=request.not_before_ms)
+    return _encode(_records(request) | delay | {"stage": request.stage}, request.records)
 
 
 def results_body(fields: Fields, results: Sequence[ResultRequest]) -> bytes:

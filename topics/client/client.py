@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 from topics.client.cursors import CursorStore, parse_cursor_name
 from topics.client.fields import RecordFields
 from topics.client.follow import COMMIT_MS, follow_many, follow_pages
+from topics.client.heap import Heap
 from topics.client.listing import every_topic
+from topics.client.moment import moment_ms
 from topics.client.payload import prepared
+from topics.client.pipeline import Pipeline, every_pipeline
 from topics.client.producer import Producer
 from topics.client.produceroptions import ProducerFields
 from topics.client.queue import Queue
 from topics.client.router import Router, RouterFields, default_name, every_router
+from topics.client.table import Table, every_table
 from topics.client.topic import Topic, as_nodes, as_time, check_beginning
 from topics.client.transport import Match, Place, ReadRequest, StageRequest, Transport
 from topics.errors import InvalidRequest
+from topics.heapmodel import HeapInfo
 from topics.model import Aborted, Dropped, Gap, Page, Published, Record, StageState, TopicState
+from topics.pipelinemodel import PipelineState
 from topics.routermodel import RouterState
 from topics.savefile import PathLike, save
 from topics.sqlmodel import SqlResult
+from topics.tablemodel import TableState
 
 OnProgress = Callable[[int, int], None]
+HEAPS_PAGE: Final = 100
 
 
 class Client:
@@ -60,6 +69,23 @@ class Client:
         """The queue of this name, whether it exists already or not. Its jobs are claimed under the name `node`."""
         return Queue(self._transport, name, node)
 
+    def heap(self, name: str, *, consumer: str = "", producer: str = "") -> Heap:
+        """The heap of this name, whether it exists already or not.
+
+        `consumer` shows who has what is popped; `producer` names what is enqueued, so that it is there once.
+        """
+        return Heap(self._transport.heaps, name, consumer, producer)
+
+    async def heaps(self, prefix: str = "") -> AsyncIterator[HeapInfo]:
+        """The heaps whose names begin with `prefix`, in order of their names."""
+        after = ""
+        while page := await self._transport.heaps.heap_infos(prefix=prefix, after=after, limit=HEAPS_PAGE):
+            for info in page:
+                yield info
+            after = page[-1].topic
+            if len(page) < HEAPS_PAGE:
+                return
+
     def router(self, name: str) -> Router:
         """The router of this name, whether it exists already or not."""
         return Router(self._transport, name)
@@ -76,6 +102,24 @@ class Client:
     async def routers(self, prefix: str = "", *, source: str = "", dest: str = "") -> AsyncIterator[RouterState]:
         """The routers whose names begin with `prefix`, in order of their names; those of a source or a destination."""
         async for state in every_router(self._transport, prefix, source, dest):
+            yield state
+
+    def table(self, name: str) -> Table:
+        """The registered table of this name, whether it is registered already or not."""
+        return Table(self._transport, name)
+
+    async def tables(self, prefix: str = "") -> AsyncIterator[TableState]:
+        """The registered tables whose names begin with `prefix`, in order of their names."""
+        async for state in every_table(self._transport, prefix):
+            yield state
+
+    def pipeline(self, name: str) -> Pipeline:
+        """The pipeline of this name, whether it exists already or not."""
+        return Pipeline(self._transport, name)
+
+    async def pipelines(self, prefix: str = "") -> AsyncIterator[PipelineState]:
+        """The pipelines whose names begin with `prefix`, in order of their names, the routes of tables among them."""
+        async for state in every_pipeline(self._transport, prefix):
             yield state
 
     async def topics(self, prefix: str = "") -> AsyncIterator[TopicState]:
@@ -211,13 +255,24 @@ class Client:
         node: str | None = None,
         partition: int | None = None,
         key: str | None = None,
+        delay_ms: int | None = None,
+        not_before: datetime | int | None = None,
     ) -> StageState:
         """Put records aside for a topic under an id of your choice: durable, invisible, and gone unless published.
 
-        A stage may be added to until it is published. Each stage is for one partition of one topic.
+        A stage may be added to until it is published. Each stage is for one partition of one topic. Jobs may wait:
+        nobody gets them before `delay_ms` after they are published, or before `not_before`, which is a `datetime` with
+        a time zone or milliseconds since 1970. Instead each record may have one of the two.
         """
         request = StageRequest(
-            stage=stage, topic=topic, records=prepared(records), node=node, partition=partition, key=key
+            stage=stage,
+            topic=topic,
+            records=prepared(records),
+            node=node,
+            partition=partition,
+            key=key,
+            delay_ms=delay_ms,
+            not_before_ms=moment_ms(not_before),
         )
         return await self._transport.stage(request)
 

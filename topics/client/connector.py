@@ -9,12 +9,14 @@ What is not given comes from the environment: `TOPICS_URL` and `TOPICS_API_KEY`.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from os import environ
 from typing import Final
 
 from topics.client.address import parse_address
 from topics.client.caller import Caller, CallOptions
 from topics.client.client import Client
+from topics.client.grpcdoor import heaps_over_grpc
 from topics.client.remote import Remote
 from topics.client.remotewatch import OnOutage
 from topics.errors import InvalidRequest
@@ -35,6 +37,8 @@ def connect(
     connections_max: int = 16,
     compress: bool = False,
     ssl_context: ssl.SSLContext | None = None,
+    grpc: str | Sequence[str] = (),
+    grpc_ca: bytes | None = None,
     on_outage: OnOutage = lambda error: None,
 ) -> Client:
     """A client of the server at `url`, to be used in `async with`, or in `with` when it is `topics.sync.connect`.
@@ -48,6 +52,11 @@ def connect(
     who wait for news have connections of their own. With `compress`, bodies are gzip both ways, for slow links.
     `ssl_context` is for an https server whose certificate the system does not know. A follower waits for a server that
     went away; `on_outage` is then called with the error, and with None when it is back.
+
+    With `grpc`, one or more addresses such as `127.0.0.1:4001`, heaps are reached over gRPC, at whichever of them
+    answers: messages then come on a stream and go back at once when the program dies. `grpc_ca` are certificates (PEM)
+    that the servers' are signed by, and make it TLS; so does `grpcs://` before an address, with those of the system. It
+    takes `pip install 'topics[grpc]'`.
     """
     address = parse_address(url or environ.get(URL_VARIABLE) or URL_DEFAULT)
     options = CallOptions(
@@ -61,4 +70,6 @@ def connect(
     if ssl_context is not None and not address.tls:
         raise InvalidRequest(f"ssl_context is for https, and {address} is http", field="ssl_context", expected="https")
     tls = (ssl_context or ssl.create_default_context()) if address.tls else None
-    return Client(Remote(Caller(address, key or environ.get(KEY_VARIABLE), options, tls), on_outage))
+    key = key or environ.get(KEY_VARIABLE)
+    heaps = heaps_over_grpc(grpc, key, options, grpc_ca) if grpc else None
+    return Client(Remote(Caller(address, key, options, tls), on_outage, heaps))

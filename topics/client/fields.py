@@ -7,11 +7,12 @@ slip of the pen, so it is refused here, before anything is sent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 from topics.errors import InvalidRequest
-from topics.model import Discard, Durability, TopicType
+from topics.model import Discard, Durability, Mode, TopicType
 
 
 class ConfigFields(TypedDict, total=False):
@@ -40,6 +41,14 @@ class ConfigFields(TypedDict, total=False):
     visibility_ms: int
     partitions: int
     alias: str | None
+    mode: Mode | Literal["min", "max"]
+    top_k_bound: int
+    replication_factor: int
+    retention_ms: int
+    max_retries: int
+    max_payload_bytes: int
+    compression: bool
+    dead_letter_ttl_ms: int
 
 
 class RecordFields(TypedDict, total=False):
@@ -51,6 +60,10 @@ class RecordFields(TypedDict, total=False):
     meta: NotRequired[Mapping[str, str] | None]
     content_type: NotRequired[str | None]
     """Kept in `meta` under `content-type`; of bytes, `application/octet-stream` unless you say otherwise."""
+    delay_ms: NotRequired[int | None]
+    """Of a job: nobody gets it earlier. In a stage it counts from the publish."""
+    not_before: NotRequired[datetime | int | None]
+    """The same as a time, instead of `delay_ms`: a `datetime` with a time zone, or milliseconds since 1970."""
 
 
 CONFIG_NAMES = frozenset(ConfigFields.__annotations__)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from topics.client.backoff import Backoff
+from topics.client.batchkeeper import kept
 from topics.client.grouptransport import ConsumeRequest, SettleRequest
 from topics.client.transport import Transport
 from topics.errors import InvalidRequest, TopicsError
@@ -99,6 +100,7 @@ class Group:
         limit: int = GROUP_LIMIT_DEFAULT,
         *,
         auto_ack: bool = True,
+        keep: bool = True,
         start: StartAt | None = None,
         partition: int | None = None,
         visibility_ms: int | None = None,
@@ -114,6 +116,9 @@ class Group:
         A batch is acked when the next one is asked for: leaving the loop, or an error in it, acks nothing, and gives
         the last batch back, for others to have at once. With `auto_ack=False` acks are yours, by `ack(batch)`.
 
+        While you work on a batch it is kept for you, however long that takes: its claim is extended until you ask for
+        the next one or leave the loop. With `keep=False` it is yours for `visibility_ms` and no longer.
+
         A batch may have a `tombstone` and no records: what was lost, told so. When the server goes away, it waits for
         it and goes on. It ends with `TopicNotFound` when the topic is dropped, with `GroupNotFound` when the group is.
         """
@@ -127,7 +132,8 @@ class Group:
                 held = None
                 if batch.last_seq:
                     held = batch if auto_ack else None
-                    yield batch
+                    async with kept(batch if keep else None, self.extend, self._transport.may_pass):
+                        yield batch
         finally:
             if held is not None:
                 with suppress(TopicsError):

@@ -1,4 +1,4 @@
-"""Keeps the leases of jobs that somebody works on: each is extended when a third of its time is over.
+"""Keeps the leases of jobs or messages that somebody works on: each is extended when a third of its time is over.
 
 One task for all jobs of a worker, which sleeps until the next one is due and takes with it what is due soon, so that
 many jobs are one call. What the server cannot extend is lost, and its job is told. A server that is away is asked
@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from topics.client.held import Held
 from topics.errors import TopicsError
 from topics.limits import SECOND_MS
 
@@ -21,19 +20,39 @@ PARTS: Final = 3
 BATCH_MAX: Final = 1000
 LOG: Final = logging.getLogger("topics.worker")
 
-Extend = Callable[[Sequence[Held], int], Awaitable[None]]
-"""Extends leases by so many milliseconds from now; each job is told what came of it."""
+
+class Kept(Protocol):
+    """What has a lease: a job of a queue, a message of a heap."""
+
+    partition: int
+    lease_ms: int
+    expires_s: float
+    """By the clock of the event loop."""
+
+    @property
+    def over(self) -> bool: ...
+
+    def lose(self) -> None: ...
+
+    def on_over(self, watcher: Callable[[], None]) -> None: ...
 
 
-class Heartbeat:
-    def __init__(self, extend: Extend, may_pass: Callable[[TopicsError], bool]) -> None:
+K = TypeVar("K", bound=Kept)
+
+
+class Heartbeat(Generic[K]):
+    """`extend` extends leases by so many milliseconds from now; each job is told what came of it."""
+
+    def __init__(
+        self, extend: Callable[[Sequence[K], int], Awaitable[None]], may_pass: Callable[[TopicsError], bool]
+    ) -> None:
         self._extend = extend
         self._may_pass = may_pass
-        self._due_s: dict[Held, float] = {}
+        self._due_s: dict[K, float] = {}
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def keep(self, held: Held) -> None:
+    def keep(self, held: K) -> None:
         """Extend the lease of this job until it is let go of."""
         if held.over or held in self._due_s:
             return
@@ -43,11 +62,11 @@ class Heartbeat:
         if self._task is None:
             self._task = asyncio.create_task(self._beat(), name="topics leases")
 
-    def let_go(self, held: Held) -> None:
+    def let_go(self, held: K) -> None:
         if self._due_s.pop(held, None) is not None:
             self._news.set()
 
-    def __contains__(self, held: Held) -> bool:
+    def __contains__(self, held: K) -> bool:
         return held in self._due_s
 
     async def _beat(self) -> None:

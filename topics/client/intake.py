@@ -33,7 +33,7 @@ class Intake:
         self,
         claim: Claim,
         release: Release,
-        heartbeat: Heartbeat,
+        heartbeat: Heartbeat[Held],
         may_pass: Callable[[TopicsError], bool],
         concurrency: int,
         until_empty: bool,

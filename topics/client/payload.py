@@ -1,4 +1,4 @@
-"""Records on their way out: bytes become text, and what a record is part of goes into its meta.
+"""Records on their way out: bytes become text, times numbers, and what a record is part of goes into its meta.
 
 Data is JSON. Bytes are sent as base64 text with `meta.$encoding = "base64"` and their content type in
 `meta.content-type`; whoever reads them through this package gets bytes again (`topics.model.parse_records`). When a
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from topics.client import tracing
 from topics.client.fields import RecordFields, check_records
+from topics.client.moment import moment_ms
 from topics.errors import InvalidRequest
 from topics.model import BASE64, CONTENT_TYPE, ENCODING
 
@@ -31,7 +32,9 @@ def prepared(records: Iterable[RecordFields]) -> Sequence[Mapping[str, Any]]:
 
 def _is_special(record: object) -> bool:
     return isinstance(record, Mapping) and (
-        "content_type" in record or isinstance(record.get("data"), bytes | bytearray | memoryview)
+        "content_type" in record
+        or "not_before" in record
+        or isinstance(record.get("data"), bytes | bytearray | memoryview)
     )
 
 
@@ -51,6 +54,8 @@ def _prepare(record: Any, index: int, context: Mapping[str, str]) -> Any:
             field = f"records[{index}].content_type"
             raise InvalidRequest(f"{field} must be a string, not {content_type!r}", field=field, expected="string")
         meta[CONTENT_TYPE] = content_type
+    if "not_before" in own:
+        own["not_before"] = moment_ms(own["not_before"], f"records[{index}].not_before")
     given = own.get("meta")
     # What is no mapping is left as it is, for the engine to refuse.
     if given is None or isinstance(given, Mapping):

@@ -22,6 +22,8 @@ class _Error(msgspec.Struct):
     code: str
     message: str
     detail: dict[str, Any] = {}
+    reason: str = ""
+    """Our code, where `code` is the canonical one of gRPC."""
 
 
 class _Envelope(msgspec.Struct):
@@ -58,6 +60,11 @@ def _by_code(kind: type[TopicsError]) -> dict[str, type[TopicsError]]:
 _BY_CODE = _by_code(TopicsError) | {errors.Internal.code: errors.Internal}
 
 
+def by_code(code: str) -> type[TopicsError] | None:
+    """The class with this code; None when this version does not know it."""
+    return _BY_CODE.get(code)
+
+
 def refusal(answer: Answer) -> TopicsError:
     """The error that an answer above 299 stands for."""
     error = _read(answer)
@@ -81,10 +88,11 @@ def _read(answer: Answer) -> TopicsError:
         kind = nearest(answer.status)
         shown = answer.body[:_BODY_CHARS_SHOWN].decode(errors="replace")
         return kind(f"status {answer.status} without an error that we know: {shown!r}", status=answer.status)
-    known = _BY_CODE.get(said.code)
+    code = said.reason or said.code
+    known = _BY_CODE.get(code)
     # `detail` is the server's, so it is not passed as keywords: one of them might be called like a parameter.
     error = (known or nearest(answer.status))(said.message)
-    error.detail = said.detail if known is not None else said.detail | {"code": said.code}
+    error.detail = said.detail if known is not None else said.detail | {"code": code}
     return error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -16,10 +16,13 @@ from topics.client.body import delete_body, named_tuple, plain_body, read_body, 
 from topics.client.caller import Caller, may_pass
 from topics.client.connection import Answer
 from topics.client.download import Download
+from topics.client.heaptransport import HeapTransport
 from topics.client.pages import parsed_page
 from topics.client.readahead import ReadAhead
 from topics.client.remoteanswer import decoded, topic_path
+from topics.client.remotecatalog import RemoteCatalog
 from topics.client.remotegroups import RemoteGroups
+from topics.client.remoteheaps import RemoteHeaps
 from topics.client.remotejobs import RemoteJobs
 from topics.client.remoterouters import RemoteRouters
 from topics.client.remotesql import RemoteSql
@@ -29,6 +32,8 @@ from topics.errors import InvalidRequest, TopicsError
 from topics.limits import WAIT_MS_MAX
 from topics.model import (
     Aborted,
+    ArchiveDropped,
+    ArchiveState,
     Configured,
     Deleted,
     Dropped,
@@ -69,12 +74,15 @@ class _Dropped(msgspec.Struct):
     routers_removed: tuple[str, ...] = ()
 
 
-class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteSql):
+class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteCatalog, RemoteSql):
     """A transport over HTTP."""
 
-    def __init__(self, caller: Caller, on_outage: OnOutage = lambda error: None) -> None:
+    def __init__(
+        self, caller: Caller, on_outage: OnOutage = lambda error: None, heaps: HeapTransport | None = None
+    ) -> None:
         super().__init__()
         self._caller = caller
+        self.heaps: HeapTransport = heaps or RemoteHeaps(caller)
         self._on_outage = on_outage
         self._open = False
 
@@ -87,6 +95,7 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteSql):
     async def close(self) -> None:
         self._open = False
         await self.settle()
+        await self.heaps.close()
         await self._caller.close()
 
     def may_pass(self, error: TopicsError) -> bool:
@@ -115,6 +124,20 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteSql):
             query["partition"] = str(partition)
         answer = await self._caller.call("GET", topic_path(topic, **query), repeatable=True)
         return decoded(answer, TopicState)
+
+    async def report_archive(
+        self, topic: str, archive: str, upto_seq: int, *, location: str, partition: int, epoch: int | None
+    ) -> ArchiveState:
+        fields: dict[str, object] = {"upto_seq": upto_seq, "location": location, "partition": partition}
+        if epoch is not None:
+            fields["epoch"] = epoch
+        # Repeatable: a report that is late changes nothing.
+        answer = await self._caller.call("PUT", _archive_path(topic, archive), plain_body(fields), repeatable=True)
+        return decoded(answer, ArchiveState)
+
+    async def drop_archive(self, topic: str, archive: str) -> ArchiveDropped:
+        answer = await self._caller.call("DELETE", _archive_path(topic, archive), repeatable=False)
+        return decoded(answer, ArchiveDropped)
 
     async def topics(self, *, prefix: str, after: str, limit: int) -> list[TopicState]:
         query = {"full": "true", "page_size": str(limit)}
@@ -183,3 +206,7 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteSql):
 
     def watch(self, places: Sequence[Place]) -> Stream[Seen]:
         return ReadAhead(PREFETCHED_PAGES, RemoteWatch(self._caller, self, places, self._on_outage))
+
+
+def _archive_path(topic: str, archive: str) -> str:
+    return f"{topic_path(topic)}/archives/{quote(archive, safe='')}"

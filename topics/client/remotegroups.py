@@ -47,6 +47,7 @@ class _Batch(msgspec.Struct):
     head_seq: int
     paused: bool
     claim_id: str | None = None
+    visibility_ms: int = 0
     tombstone: Tombstone | None = None
     partition: int = 0
     consumer: str = ""
@@ -92,6 +93,7 @@ class RemoteGroups:
             last_seq=found.last_seq,
             claim_id=found.claim_id or "",
             deadline=found.deadline,
+            visibility_ms=found.visibility_ms,
             deliveries=found.deliveries,
             committed_seq=found.committed_seq,
             head_seq=found.head_seq,

@@ -16,7 +16,18 @@ from topics.client.transport import DeleteRequest, Match, Place, ReadRequest, Tr
 from topics.errors import InvalidRequest
 from topics.groupmodel import GroupState
 from topics.limits import U64_MAX
-from topics.model import Configured, Deleted, Dropped, Gap, Page, Record, TopicState, Written
+from topics.model import (
+    ArchiveDropped,
+    ArchiveState,
+    Configured,
+    Deleted,
+    Dropped,
+    Gap,
+    Page,
+    Record,
+    TopicState,
+    Written,
+)
 
 
 class Topic:
@@ -59,6 +70,27 @@ class Topic:
         Routers from it or to it go with it; the answer names them.
         """
         return await self._transport.drop(self._name, if_empty=if_empty)
+
+    async def report_archive(
+        self, archive: str, upto_seq: int, *, location: str = "", partition: int = 0, epoch: int | None = None
+    ) -> ArchiveState:
+        """Say that an archive of yours has every record of a partition up to `upto_seq`.
+
+            page = await orders.diff(from_seq, limit=1000)
+            await store(page.records)
+            await orders.report_archive("s3", page.next_from_seq, location="s3://bucket/orders")
+
+        With `protect_unarchived` retention takes only what all archives of the topic have. A report that is repeated or
+        late changes nothing. `epoch` is that of the topic that was archived: one that was made anew since is refused.
+        `state().archives` shows how far each is.
+        """
+        return await self._transport.report_archive(
+            self._name, archive, upto_seq, location=location, partition=partition, epoch=epoch
+        )
+
+    async def drop_archive(self, archive: str) -> ArchiveDropped:
+        """Forget an archive that nobody goes on with: retention waits for it no longer. What is in it stays there."""
+        return await self._transport.drop_archive(self._name, archive)
 
     # ---- writing
 

@@ -37,7 +37,12 @@ def trace_context(record: Record) -> Any:
 
     Needs the package `opentelemetry-api`.
     """
-    carrier = {name: value for name, value in (record.meta or {}).items() if name in TRACE_KEYS}
+    return context_of(record.meta or {})
+
+
+def context_of(meta: Mapping[str, str]) -> Any:
+    """The OpenTelemetry context in the meta of a record or a message; None when there is none."""
+    carrier = {name: value for name, value in meta.items() if name in TRACE_KEYS}
     return _propagator().extract(carrier) if "traceparent" in carrier else None
 
 

@@ -11,13 +11,17 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from topics.client.catalogtransport import CatalogTransport
 from topics.client.grouptransport import GroupTransport
+from topics.client.heaptransport import HeapTransport
 from topics.client.jobtransport import JobTransport
 from topics.client.routertransport import RouterTransport
 from topics.client.sqltransport import SqlTransport
 from topics.errors import TopicsError
 from topics.model import (
     Aborted,
+    ArchiveDropped,
+    ArchiveState,
     Configured,
     Deleted,
     Dropped,
@@ -91,6 +95,10 @@ class StageRequest:
     node: str | None = None
     partition: int | None = None
     key: str | None = None
+    delay_ms: int | None = None
+    """Of jobs: how long nobody gets them once they are published."""
+    not_before_ms: int | None = None
+    """Instead of that, a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +135,11 @@ class Stream(Protocol[T]):
         """End it; nothing of it is left when this returns."""
 
 
-class Transport(JobTransport, GroupTransport, RouterTransport, SqlTransport, Protocol):
+class Transport(JobTransport, GroupTransport, RouterTransport, CatalogTransport, SqlTransport, Protocol):
+    @property
+    def heaps(self) -> HeapTransport:
+        """The verbs of heaps, which may go another way."""
+
     async def open(self) -> None:
         """Get ready for the verbs below. After `close` it may be opened again."""
 
@@ -162,6 +174,12 @@ class Transport(JobTransport, GroupTransport, RouterTransport, SqlTransport, Pro
     async def delete(self, topic: str, request: DeleteRequest) -> Deleted: ...
 
     async def state(self, topic: str, *, partition: int, touch: bool) -> TopicState: ...
+
+    async def report_archive(
+        self, topic: str, archive: str, upto_seq: int, *, location: str, partition: int, epoch: int | None
+    ) -> ArchiveState: ...
+
+    async def drop_archive(self, topic: str, archive: str) -> ArchiveDropped: ...
 
     async def topics(self, *, prefix: str, after: str, limit: int) -> list[TopicState]:
         """Topics by name behind `after`; fewer than `limit` means that there are no more."""

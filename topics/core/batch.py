@@ -28,12 +28,14 @@ import numpy as np
 
 from topics.core.block import Block
 from topics.core.commands import Publish, Stage
+from topics.core.delay import check_delay
 from topics.core.facts import Appended, BatchDecided, BatchFinished, StageDropped, StageOpened, encode
 from topics.core.log import SEQ_BASE, Log
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.records import Records
 from topics.core.registry import META_LOG_ID
-from topics.core.waits import published_waits
+from topics.core.transaction import staged_key
+from topics.core.waits import times_of
 from topics.errors import (
     InvalidRequest,
     ProducerFenced,
@@ -190,7 +192,7 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     batches = machine.batches
     topic = machine.topic(command.topic)
     machine.log(topic, command.partition)
-    machine.check_delay(topic.name, topic.config, bool(command.waits))
+    check_delay(topic.name, topic.config, bool(command.waits))
     found = batches.stages.get(command.stage)
     if found is not None and (found.topic, found.partition) != (topic.name, command.partition):
         raise StageConflict(
@@ -354,8 +356,12 @@ def append_stages(machine: Machine, batch: Batch, now_ms: int) -> tuple[list[Sto
                 waits = b""
                 # A topic that was made anew since may be another type.
                 if found.log.waits is not None and target.queue is not None:
-                    waits = published_waits(found.log.waits, seq - SEQ_BASE, encoded.count, batch.decided_ms)
-                fact = Appended(encoded, target.granted_ceiling, floors, None, found.log.log_id, waits=waits)
+                    waits = times_of(found.log.waits, seq - SEQ_BASE, encoded.count, batch.decided_ms)
+                keyed = target.queue is not None and target.queue.keeps_times
+                key = staged_key(name, seq - SEQ_BASE) if keyed else None
+                fact = Appended(
+                    encoded, target.granted_ceiling, floors, key, found.log.log_id, waits=waits, keyed=keyed
+                )
                 target.remember(fact)
                 if config.durability is not Durability.EPHEMERAL:
                     facts.append(StoredFact(target.log_id, True, fact.buffers()))

@@ -145,6 +145,14 @@ class Block:
         end = int(self.ends[index]) - 1 - int(self.data_lens[index]) - len(',"data":')
         return bytes(self.text[end - int(self.meta_lens[index]) : end])
 
+    def ts_of(self, seq: int) -> int:
+        return self.ts(seq - self.first_seq)
+
+    def record_of(self, seq: int) -> tuple[int, bytes, bytes]:
+        """Timestamp, meta (empty when there is none) and data of one record."""
+        index = seq - self.first_seq
+        return self.ts(index), self.meta(index) or b"", self.data(index)
+
     def first_index_after(self, ts: int) -> int:
         """How many leading records have a timestamp of at most `ts`."""
         if ts < self.first_ts:

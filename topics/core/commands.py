@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from topics.core.accountcommands import AccountCommand
 from topics.core.dedupe import DedupeKey
 from topics.core.groupcommands import AnyGroupCommand
+from topics.core.heapcommands import HeapCommand
 from topics.core.match import Match
+from topics.core.pipelinecommands import CatalogCommand
 from topics.core.records import Records
-from topics.core.source import Operation, Source
+from topics.core.source import Operation, RouteStart, Source
 from topics.routermodel import RouterConfig
 
 
@@ -43,6 +46,8 @@ class ChangeSources:
     dropped: str | None = None
     """A table; of it, those of `operations`, or all of them."""
     operations: tuple[Operation, ...] = ()
+    start: RouteStart | None = None
+    """Where those that are added begin; None goes on where one that is replaced is, and else begins now."""
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -57,6 +62,8 @@ class Append(msgspec.Struct, frozen=True):
     delay_ms: int = 0
     not_before_ms: int = 0
     """Of jobs: nobody gets them before this time, nor before `delay_ms` from now."""
+    waits: bytes = b""
+    """Of jobs: how long nobody gets each of them (`core/waits.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,5 +241,6 @@ class DropRouter:
 RouterCommand = PutRouter | DropRouter
 ArchiveCommand = ReportArchive | DropArchive
 QueueCommand = Claim | Ack | Acks | Nack | Extend | Release | Complete | Redrive
-TakingCommand = QueueCommand | ArchiveCommand | AnyGroupCommand
-Command = Configure | ChangeSources | Drop | Append | Delete | Stage | Publish | Abort | TakingCommand | RouterCommand
+TakingCommand = QueueCommand | ArchiveCommand | AnyGroupCommand | HeapCommand
+TopicCommand = Configure | ChangeSources | Drop | Append | Delete | Stage | Publish | Abort
+Command = TopicCommand | TakingCommand | RouterCommand | CatalogCommand | AccountCommand

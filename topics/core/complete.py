@@ -12,6 +12,7 @@ from topics.core import config as configs
 from topics.core import move, settle
 from topics.core.claim import find_queue
 from topics.core.commands import Append, Complete
+from topics.core.delay import check_delay, delay_of
 from topics.core.facts import MovePart
 from topics.core.names import check_topic
 from topics.core.outcome import Outcome
@@ -62,19 +63,19 @@ def _part(machine: Machine, result: Append, now_ms: int) -> MovePart:
     """The records for one target, checked as a write to it would be."""
     if result.dedupe_key is not None:
         raise InvalidRequest("results are written once with their jobs; they take no idempotency key", field="results")
-    not_before_ms = machine.not_before_ms(result, now_ms)
+    delay = delay_of(result, now_ms)
     topic = machine.topics.get(result.topic)
     if topic is not None:
-        machine.check_delay(topic.name, topic.config, not_before_ms)
+        check_delay(topic.name, topic.config, any(delay))
         target = machine.log(topic, result.partition)
         target.observe(topic.config, now_ms)
         machine.check_room(topic.name, topic.config, target, result.records)
-        return move.part(topic.name, result.partition, target, result.records, not_before_ms, now_ms)
+        return move.part(topic.name, result.partition, target, result.records, now_ms, delay=delay)
     config = configs.build(check_topic(result.topic), result.config or {})
-    machine.check_delay(result.topic, config, not_before_ms)
+    check_delay(result.topic, config, any(delay))
     if not (config.auto_create if result.create is None else result.create):
         raise TopicNotFound(f'topic "{result.topic}" does not exist and may not be created', topic=result.topic)
     machine.check_partition(result.topic, config, result.partition)
     machine.check_topic_count()
     machine.check_room(result.topic, config, None, result.records)
-    return move.part(result.topic, result.partition, None, result.records, not_before_ms, now_ms, config)
+    return move.part(result.topic, result.partition, None, result.records, now_ms, config, delay)

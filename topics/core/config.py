@@ -1,7 +1,7 @@
 """Making and changing a topic's config out of the fields a client sent.
 
     build    create a topic: what is not named has its default
-    replace  PUT: the whole config anew, except what never changes (`type`, `partitions`)
+    replace  PUT: the whole config anew, except what never changes (`type`, `partitions`, `mode`)
     merge    PATCH: what is not named stays
 
 Unknown fields are ignored, values out of a documented range are clamped where the API says so and refused otherwise,
@@ -20,31 +20,65 @@ from topics.core.names import check_group, check_topic, shorten
 from topics.errors import InvalidRequest, TopicExistsIncompatible
 from topics.limits import (
     CLAIM_JITTER_MS_MAX,
+    HEAP_IDEMPOTENCY_WINDOW_MS_DEFAULT,
+    HEAP_LEASE_MS_DEFAULT,
+    HEAP_PAYLOAD_BYTES_MAX,
+    HEAP_REPLICATION_MAX,
     LEASE_MS_MAX,
     LEASE_MS_MIN,
     PARTITIONS_MAX,
     PRIORITY_MAX,
     PRIORITY_MIN,
     PROTECT_GROUPS_MAX,
+    U32_MAX,
     U64_MAX,
 )
-from topics.model import Discard, Durability, TopicConfig, TopicType
+from topics.model import Discard, Durability, Mode, TopicConfig, TopicType
 
-__all__ = ["DEFAULT", "FIELDS", "TopicConfig", "as_wire", "build", "merge", "replace"]
+__all__ = ["DEFAULT", "FIELDS", "TopicConfig", "as_wire", "build", "default", "merge", "replace"]
 
 Fields = Mapping[str, object]
 DEFAULT = TopicConfig()
-IMMUTABLE = ("type", "partitions")
+IMMUTABLE = ("type", "partitions", "mode")
+HEAP_FIELDS = (
+    "mode",
+    "top_k_bound",
+    "replication_factor",
+    "retention_ms",
+    "max_retries",
+    "max_payload_bytes",
+    "compression",
+    "dead_letter_ttl_ms",
+)
+"""What only a heap has."""
+NOT_OF_HEAPS = ("ttl_ms", "max_deliveries", "claim_jitter_ms")
+DLQ_SUFFIX = ".dlq"
+
+
+def default(topic: str, kind: TopicType) -> TopicConfig:
+    """The config of a topic of which nothing but its type is said."""
+    if kind is not TopicType.HEAP:
+        return msgspec.structs.replace(DEFAULT, type=kind)
+    return msgspec.structs.replace(
+        DEFAULT,
+        type=kind,
+        durability=Durability.FSYNC,
+        discard=Discard.REJECT,
+        lease_ms=HEAP_LEASE_MS_DEFAULT,
+        idempotency_window_ms=HEAP_IDEMPOTENCY_WINDOW_MS_DEFAULT,
+        dead_letter=f"{topic}{DLQ_SUFFIX}",
+    )
 
 
 def build(topic: str, fields: Fields) -> TopicConfig:
     """The config of a new topic."""
-    return _change(topic, DEFAULT, fields)
+    kind = _CHECKS["type"](fields["type"], "type") if "type" in fields else TopicType.LOG
+    return _change(topic, default(topic, kind), fields)
 
 
 def replace(topic: str, existing: TopicConfig, fields: Fields) -> TopicConfig:
-    """The config after a PUT: omitted fields go back to their defaults, `type` and `partitions` stay."""
-    kept = msgspec.structs.replace(DEFAULT, type=existing.type, partitions=existing.partitions)
+    """The config after a PUT: omitted fields go back to their defaults, but those that never change stay."""
+    kept = msgspec.structs.replace(default(topic, existing.type), partitions=existing.partitions, mode=existing.mode)
     return _same_kind(topic, existing, _change(topic, kept, fields))
 
 
@@ -54,9 +88,11 @@ def merge(topic: str, existing: TopicConfig, fields: Fields) -> TopicConfig:
 
 
 def as_wire(config: TopicConfig) -> dict[str, Any]:
-    """The config object as every answer shows it, in the documented order."""
+    """The config object as every answer shows it, in the documented order; what only a heap has, of heaps alone."""
     wire: dict[str, Any] = {}
     for name in TopicConfig.__struct_fields__:
+        if name in HEAP_FIELDS and config.type is not TopicType.HEAP:
+            continue
         if name == "durability":
             wire["durable"] = config.durable
         value = getattr(config, name)
@@ -80,7 +116,31 @@ def _change(topic: str, base: TopicConfig, fields: Fields) -> TopicConfig:
             value=topic,
             expected="the name of another topic",
         )
-    return msgspec.structs.replace(base, **changes)
+    changed = msgspec.structs.replace(base, **changes)
+    _check_kind(topic, changed, changes)
+    return changed
+
+
+def _check_kind(topic: str, config: TopicConfig, changes: dict[str, Any]) -> None:
+    """Refuse what a topic of this type cannot have."""
+    if config.type is not TopicType.HEAP:
+        for name in HEAP_FIELDS:
+            if name in changes and changes[name] != getattr(DEFAULT, name):
+                expected = 'a topic of type "heap"'
+                message = f'{name} belongs to heaps, and topic "{topic}" is a {config.type.value}'
+                raise InvalidRequest(message, field=name, expected=expected)
+        return
+    for name in NOT_OF_HEAPS:
+        if getattr(config, name):
+            hint = "max_retries bounds deliveries" if name == "max_deliveries" else "what is not done never expires"
+            hint = "pops are served at once" if name == "claim_jitter_ms" else hint
+            message = f'{name} of heap "{topic}" must be 0: {hint}'
+            raise InvalidRequest(message, field=name, value=shorten(getattr(config, name)), expected="0")
+    if config.discard is not Discard.REJECT:
+        message = f'discard of heap "{topic}" must be "reject": a full heap refuses, it does not drop what is not done'
+        raise InvalidRequest(message, field="discard", value=config.discard.value, expected='"reject"')
+    if config.dead_letter is not None:
+        check_topic(config.dead_letter, "dead_letter")
 
 
 def _same_kind(topic: str, existing: TopicConfig, wanted: TopicConfig) -> TopicConfig:
@@ -178,6 +238,13 @@ def _visibility_ms(value: object, field: str) -> int:
     return max(LEASE_MS_MIN, min(asked_ms, LEASE_MS_MAX)) if asked_ms else 0
 
 
+def _between(low: int, high: int) -> Callable[[object, str], int]:
+    def check(value: object, field: str) -> int:
+        return _whole(value, field, low, high, f"an integer from {low} to {high}")
+
+    return check
+
+
 _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "type": _one_of(TopicType),
     "ttl_ms": _u64,
@@ -202,6 +269,14 @@ _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "protect_groups": _groups,
     "protect_max_bytes": _positive,
     "visibility_ms": _visibility_ms,
+    "mode": _one_of(Mode),
+    "top_k_bound": _between(1, U32_MAX),
+    "replication_factor": _between(1, HEAP_REPLICATION_MAX),
+    "retention_ms": _u64,
+    "max_retries": _between(0, U32_MAX),
+    "max_payload_bytes": _between(1, HEAP_PAYLOAD_BYTES_MAX),
+    "compression": _bool,
+    "dead_letter_ttl_ms": _u64,
 }
 
 FIELDS = tuple(_CHECKS)

@@ -72,7 +72,7 @@ def consume(machine: Machine, command: Consume, now_ms: int) -> Outcome:
         group.ranges.ack(first, last)
     moves = groupletters.bury(machine, topic, log, group, found.exhausted, facts, now_ms)
     loss = None if group.paused else group.losses.untold(now_ms)
-    batch = _hand_out(machine, log, group, command, found, loss, facts, now_ms + lease_ms)
+    batch = _hand_out(machine, log, group, command, found, loss, facts, now_ms, lease_ms)
     log.groups.hold(group, log)
     stored = store(topic, log, facts)
     must_sync = bool(stored) and (is_new or topic.config.leases_durable)
@@ -134,8 +134,10 @@ def _hand_out(
     found: _Found,
     loss: Loss | None,
     facts: list[AnyGroupFact],
-    deadline_ms: int,
+    now_ms: int,
+    lease_ms: int,
 ) -> GroupBatch:
+    deadline_ms = now_ms + lease_ms
     body, count, token = b"", 0, 0
     tombstone = None
     if found.plan is not None:
@@ -165,6 +167,7 @@ def _hand_out(
         last_seq=last_seq,
         claim_id=claim_id(token) if token else "",
         deadline=deadline_ms if token else 0,
+        visibility_ms=lease_ms if token else 0,
         deliveries=found.deliveries,
         committed_seq=group.committed,
         head_seq=log.visible_seq,

@@ -17,6 +17,7 @@ from topics.core.outcome import BegunMove
 from topics.core.registry import Topic
 from topics.errors import TopicNotFound
 from topics.limits import MOVE_BYTES_MAX
+from topics.model import TopicConfig
 
 if TYPE_CHECKING:
     from topics.core.machine import Machine
@@ -51,9 +52,18 @@ def stamps(topic: str, seq: int, deliveries: int, reason: str) -> Meta:
 
 
 def letters(
-    machine: Machine, topic: Topic, log: Log, seqs: list[int], stamp: ChangeMeta, now_ms: int
+    machine: Machine,
+    topic: Topic,
+    log: Log,
+    seqs: list[int],
+    stamp: ChangeMeta,
+    now_ms: int,
+    config: TopicConfig | None = None,
 ) -> tuple[MovePart, list[int]]:
-    """Records for the dead-letter topic, and which ones: the first, as many as may move together."""
+    """Records for the dead-letter topic, and which ones: the first, as many as may move together.
+
+    `config` is that of a topic that is made for them.
+    """
     name = topic.config.dead_letter
     assert name is not None
     target = machine.topics.get(name)
@@ -71,7 +81,7 @@ def letters(
         room.check_caps(name, target.config, target_log, records)
     else:
         machine.check_topic_count()
-    return move.part(name, partition, target_log, records, 0, now_ms), seqs
+    return move.part(name, partition, target_log, records, now_ms, config), seqs
 
 
 def unstamped(meta: Meta) -> Meta:

@@ -94,10 +94,23 @@ class _Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class _Producer:
     """One producer in its newest epoch: runs as columns, ascending by sequence. Where a run begins never changes."""
 
-    __slots__ = ("counts", "dead", "epoch", "first_seqs", "fresh_from", "last_ts", "last_tss", "lengths", "sequences")
+    __slots__ = (
+        "counts",
+        "dead",
+        "epoch",
+        "first_seqs",
+        "fresh_from",
+        "last_ts",
+        "last_tss",
+        "lengths",
+        "sequences",
+        "span_ms",
+    )
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, span_ms: int) -> None:
         self.epoch = epoch
+        self.span_ms = span_ms
+        """A run covers at most this long."""
         self.last_ts = 0
         self.fresh_from: int | None = None
         """The lowest sequence recorded since the last chunk."""
@@ -136,7 +149,7 @@ class _Producer:
             and length < U32_MAX
             and run.count == count
             and run.first_seq == self.first_seqs[index] + length * count
-            and run.last_ts // PRODUCER_RUN_SPAN_MS == self.last_tss[index] // PRODUCER_RUN_SPAN_MS
+            and run.last_ts // self.span_ms == self.last_tss[index] // self.span_ms
         )
 
     def put(self, run: _Run) -> int:
@@ -184,9 +197,11 @@ _decoder = msgspec.msgpack.Decoder(_Chunk)
 
 
 class Dedupe:
-    __slots__ = ("_fresh_keys", "_fresh_producers", "_keys", "_producers", "_run_count")
+    __slots__ = ("_fresh_keys", "_fresh_producers", "_keeps_times", "_keys", "_producers", "_run_count")
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_times: bool = False) -> None:
+        """With `keeps_times`, the time of a hit is that of the write itself, also of one among several of a run."""
+        self._keeps_times = keeps_times
         self.clear()
 
     def clear(self) -> None:
@@ -291,7 +306,7 @@ class Dedupe:
             return
         if producer is None or producer.epoch < epoch:
             self._run_count -= len(producer) if producer is not None else 0
-            producer = self._producers[producer_id] = _Producer(epoch)
+            producer = self._producers[producer_id] = _Producer(epoch, 1 if self._keeps_times else PRODUCER_RUN_SPAN_MS)
         elif run.length == 1 and (index := producer.find(run.sequence)) is not None:
             if producer.last_tss[index] >= run.last_ts:
                 return

@@ -9,7 +9,7 @@ The layout of `Appended`:
     8   flags      u32   1: floors follow
     12  extra_len  u32   bytes of `extra`
     16  floors     4 × u64, if any: low, evict_floor, last seq lost to cap, last seq lost to ttl
-    ..  extra      msgpack, padded with zeros to 8: dedupe key, stage, delay, move, waits
+    ..  extra      msgpack, padded with zeros to 8: dedupe key, stage, delay, move, waits, keyed
     ..  block      as in `core/block.py`
 
 To change a struct: only add fields at its end with a default. Anything else is a new tag, or a new frame kind.
@@ -23,12 +23,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from topics.core.accountfacts import AccountFact
 from topics.core.block import HEADER as BLOCK_HEADER
 from topics.core.block import Buffer
 from topics.core.dedupe import DedupeKey, IdempotencyKey, ProducerKey
 from topics.core.encoded import EncodedRecords
 from topics.core.groupfacts import AnyGroupFact, SeqRange
+from topics.core.heapfacts import HeapFact
 from topics.core.match import Match
+from topics.core.pipelinefacts import CatalogFact
 from topics.core.routerfacts import RouteFact, RouterFact
 from topics.core.source import Sources
 from topics.model import Reason, TopicConfig
@@ -77,6 +80,8 @@ class Appended(msgspec.Struct, frozen=True):
     """The move that brought these."""
     waits: bytes = b""
     """Of each record, how long nobody gets it (`core/waits.py`)."""
+    keyed: bool = False
+    """In a heap: each record that names a producer and a sequence in its meta is to be written once."""
 
     def buffers(self) -> list[Buffer]:
         flags = 0
@@ -93,11 +98,16 @@ class Appended(msgspec.Struct, frozen=True):
                 )
             )
         extra = b""
-        if self.dedupe_key is not None or self.stage_log_id or self.not_before_ms or self.move or self.waits:
+        if self._has_extra:
             extra = _encoder.encode(_Extra.of(self))
             extra += bytes(-len(extra) % 8)
             parts.append(extra)
         return [_PRELUDE.pack(self.ceiling, flags, len(extra)), *parts, *self.records.block_buffers()]
+
+    @property
+    def _has_extra(self) -> bool:
+        rest = self.stage_log_id or self.not_before_ms or self.move or self.waits or self.keyed
+        return self.dedupe_key is not None or bool(rest)
 
     @classmethod
     def parse(cls, body: memoryview) -> Appended:
@@ -113,7 +123,7 @@ class Appended(msgspec.Struct, frozen=True):
             return cls(EncodedRecords.parse(body[at:]), ceiling, floors)
         extra = _extra_decoder.decode(bytes(body[at : at + extra_len]).rstrip(b"\0"))
         records = EncodedRecords.parse(body[at + extra_len :])
-        rest = extra.stage_log_id, extra.not_before_ms, extra.move(), extra.waits
+        rest = extra.stage_log_id, extra.not_before_ms, extra.move(), extra.waits, extra.keyed
         return cls(records, ceiling, floors, extra.key(), *rest)
 
 
@@ -144,13 +154,16 @@ class _Extra(msgspec.Struct, array_like=True):
     last: str = "."
     waits: bytes = b""
     very_last: str = "."
-    """Keeps the last byte from being a zero, which padding is made of; `end` and `last` did so before it."""
+    keyed: bool = False
+    end_of_all: str = "."
+    """Keeps the last byte from being a zero, which padding is made of; `end`, `last`, `very_last` did so before it."""
 
     @classmethod
     def of(cls, fact: Appended) -> _Extra:
         key = fact.dedupe_key
         source_log_id, move_number = fact.move or (0, 0)
-        rest = fact.stage_log_id, ".", fact.not_before_ms, source_log_id, move_number, ".", fact.waits
+        begin = fact.stage_log_id, ".", fact.not_before_ms
+        rest = *begin, source_log_id, move_number, ".", fact.waits, ".", fact.keyed
         match key:
             case IdempotencyKey():
                 return cls(key.key, None, 0, 0, *rest)
@@ -246,10 +259,11 @@ class Extended(msgspec.Struct, frozen=True, tag="extended"):
     due_ms: int
 
 
-class Acked(msgspec.Struct, frozen=True, tag="acked"):
-    """Jobs are done, and with that deleted."""
+class Acked(msgspec.Struct, frozen=True, tag="acked", omit_defaults=True):
+    """Jobs are done, and with that deleted. Those that nobody did were called off."""
 
     seqs: list[int]
+    called_off: bool = False
 
 
 class MovePart(msgspec.Struct, frozen=True, array_like=True):
@@ -264,6 +278,8 @@ class MovePart(msgspec.Struct, frozen=True, array_like=True):
     not_before_ms: int = 0
     config: TopicConfig | None = None
     """Of a topic that is made."""
+    waits: bytes = b""
+    """Of each record, the time before which nobody gets it (`core/waits.py`)."""
 
 
 class MoveDecided(msgspec.Struct, frozen=True, tag="move_decided"):
@@ -310,6 +326,7 @@ class TopicCreated(msgspec.Struct, frozen=True, tag="topic_created"):
 class TopicConfigured(msgspec.Struct, frozen=True, tag="topic_configured"):
     topic: str
     config: TopicConfig
+    at_ms: int = 0
 
 
 class SourcesChanged(msgspec.Struct, frozen=True, tag="sources_changed"):
@@ -357,9 +374,10 @@ class BatchFinished(msgspec.Struct, frozen=True, tag="batch_finished"):
 LeaseFact = Claimed | Released | Extended | Acked
 ArchiveFact = Archived | ArchiveDropped
 MoveFact = MoveDecided | MoveFinished
-LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved | LeaseFact | MoveFact | ArchiveFact | AnyGroupFact
+LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved | LeaseFact | HeapFact | MoveFact | ArchiveFact | AnyGroupFact
 TopicFact = TopicCreated | TopicConfigured | SourcesChanged | TopicDropped
-MetaFact = TopicFact | StageOpened | StageDropped | BatchDecided | BatchFinished | RouterFact
+BatchFact = StageOpened | StageDropped | BatchDecided | BatchFinished
+MetaFact = TopicFact | BatchFact | RouterFact | CatalogFact | AccountFact
 
 _encoder = msgspec.msgpack.Encoder()
 _extra_decoder = msgspec.msgpack.Decoder(_Extra)

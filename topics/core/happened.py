@@ -21,6 +21,7 @@ from topics.core.facts import (
     SeqsSkipped,
 )
 from topics.core.groupfacts import GroupFact
+from topics.core.heapfacts import Nacked, PriorityChanged
 from topics.model import Reason
 
 if TYPE_CHECKING:
@@ -44,8 +45,13 @@ def apply(log: Log, fact: LogFact) -> None:
         case Claimed() | Released() | Extended():
             if log.queue is not None:
                 log.queue.apply(fact)
+        case Nacked() | PriorityChanged():
+            if log.queue is not None:
+                log.queue.apply_message(fact)
         case Acked():
             log.delete_seqs(fact.seqs)
+            if log.queue is not None and not fact.called_off:
+                log.queue.acked(len(fact.seqs))
         case MoveDecided():
             _begin_move(log, fact)
         case MoveFinished():

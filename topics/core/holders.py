@@ -49,6 +49,11 @@ class Holders:
         self._ids[(node, connection)] = holder
         return holder
 
+    def lease_count(self, node: str, connection: int) -> int:
+        """Leases that name a holder."""
+        holder = self._ids.get((node, connection))
+        return 0 if holder is None else self._lease_counts[holder]
+
     def drop(self, holder: int, count: int = 1) -> None:
         """So many leases name this holder no more."""
         self._lease_counts[holder] -= count

@@ -20,7 +20,7 @@ What does, a delete or a change of the TTL, stores the floors first: `floors_uns
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,6 +30,7 @@ from topics.core.dedupe import Dedupe
 from topics.core.encoded import EncodedRecords
 from topics.core.facts import Appended, Deleted, Floors, LogFact
 from topics.core.group import Groups
+from topics.core.heaprecord import remember_keys
 from topics.core.hole import Hole, add_last
 from topics.core.inflow import Inflow
 from topics.core.protect import Holds
@@ -111,7 +112,7 @@ class Log:
     def dedupe(self) -> Dedupe:
         """What was written with a key; made when a key first comes, since most logs never see one."""
         if self._dedupe is None:
-            self._dedupe = Dedupe()
+            self._dedupe = Dedupe(self.queue is not None and self.queue.keeps_times)
         return self._dedupe
 
     @property
@@ -225,7 +226,7 @@ class Log:
         self._add(-count, -size)
         self._drop_runs()
         if self.queue is not None:
-            self.queue.leases.forget_below(low)
+            self.queue.forget_below(low)
 
     def _add(self, count: int, size: int) -> None:
         totals = self.totals
@@ -344,6 +345,8 @@ class Log:
         records = fact.records
         if fact.dedupe_key is not None:
             self.dedupe.record(fact.dedupe_key, records.ts, records.first_seq, records.count)
+        if fact.keyed:
+            remember_keys(self.dedupe, records)
         if fact.stage_log_id:
             first, count = self.published.get(fact.stage_log_id, (records.first_seq, 0))
             self.published[fact.stage_log_id] = (first, count + records.count)
@@ -411,7 +414,7 @@ class Log:
             self.lost[reason] = max(self.lost.get(reason, 0), last)
         self._drop_runs()
         if self.queue is not None:
-            self.queue.leases.forget_below(self.low)
+            self.queue.forget_below(self.low)
 
     def recount(self) -> None:
         """Count what is live: marks that reached a segment before a crash are seen here and not in the facts."""
@@ -433,6 +436,8 @@ class Log:
     def add_hole(self, gap_from: int, gap_to: int, reason: Reason) -> None:
         """Seqs from here to there will never be delivered; the next record comes behind them."""
         add_last(self.holes, gap_from, gap_to, reason)
+        if self.queue is not None:
+            self.queue.skip(max(0, gap_to + 1 - self.next_seq))
         self.next_seq = max(self.next_seq, gap_to + 1)
 
     def apply_deleted(self, fact: Deleted) -> tuple[int, list[Run]]:
@@ -462,18 +467,19 @@ class Log:
                 places.append((run, []))
                 last_seq = run.last_seq
             places[-1][1].append(seq)
-        for run, found in places if len(places) > 1 else ():
+        sizes = None if self.queue is None else self.queue.sizes_of(places)
+        for run, found in places if len(places) > 1 and sizes is None else ():
             for seq in found:
                 live.marks_at(run, seq)  # May be damaged: before anything has changed.
         for run, found in places:
-            self._mark(run, found)
+            self._mark(run, found, sizes)
         self._drop_dead([run for run, _ in places])
 
-    def _mark(self, run: Run, seqs: U64 | list[int]) -> None:
-        count, size = run.mark(seqs)
+    def _mark(self, run: Run, seqs: U64 | list[int], sizes: Mapping[int, int] | None = None) -> None:
+        count, size = run.mark(seqs, sizes)
         self._add(-count, -size)
         if self.queue is not None:
-            self.queue.leases.forget(seqs if isinstance(seqs, list) else seqs.tolist())
+            self.queue.forget(seqs if isinstance(seqs, list) else seqs.tolist())
 
     def _drop_dead(self, touched: list[Run]) -> None:
         """A run without a live record is dropped whole."""

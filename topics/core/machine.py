@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from topics import model
-from topics.core import batch, ceiling, room, routing, sources, verbs
+from topics.core import accountverbs, batch, ceiling, declaring, room, routing, sources, verbs
 from topics.core import config as configs
+from topics.core.accountcommands import OfAccounts
+from topics.core.accountfacts import AccountFact
+from topics.core.accounts import Accounts
 from topics.core.block import Buffer
+from topics.core.catalog import Catalog
 from topics.core.commands import (
     Abort,
     Append,
@@ -30,6 +34,7 @@ from topics.core.commands import (
     PutRouter,
     Stage,
 )
+from topics.core.delay import NO_DELAY, Delay, check_delay, delay_of
 from topics.core.encoded import EncodedRecords
 from topics.core.facts import (
     Appended,
@@ -51,10 +56,19 @@ from topics.core.facts import (
     parse_plain,
     plain_buffers,
 )
+from topics.core.heap import queue_for
 from topics.core.log import Log
 from topics.core.names import check_topic
 from topics.core.outcome import Outcome, StoredFact
-from topics.core.queue import Queue
+from topics.core.pipelinecommands import (
+    DropPipeline,
+    DropTable,
+    PausePipeline,
+    PutPipeline,
+    PutTable,
+    ReportPipeline,
+)
+from topics.core.pipelinefacts import CatalogFact
 from topics.core.records import Records
 from topics.core.registry import META_LOG_ID, Registry, Topic
 from topics.core.router import Routers
@@ -62,7 +76,6 @@ from topics.core.routerfacts import RouteFact, RouterGone, RouterPut
 from topics.core.totals import Totals
 from topics.errors import (
     InvalidRequest,
-    NotAQueue,
     Throttled,
     TopicNotEmpty,
     TopicNotFound,
@@ -70,9 +83,10 @@ from topics.errors import (
 from topics.limits import (
     CLAIM_MAX_DEFAULT,
     GROUP_VISIBILITY_MS_DEFAULT,
-    U64_MAX,
+    HEAP_IN_FLIGHT_DEFAULT,
+    HEAP_LEASES_DEFAULT,
 )
-from topics.model import Configured, Dropped, Durability, TopicConfig, TopicType, Written
+from topics.model import Configured, Dropped, Durability, TopicConfig, Written
 
 # Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
 _EPHEMERAL: Final = Durability.EPHEMERAL
@@ -90,6 +104,8 @@ class Bounds:
     stage_ttl_ms: int = 3_600_000
     staged_bytes_max: int = 256 * 1024 * 1024
     claim_max: int = CLAIM_MAX_DEFAULT
+    heap_in_flight_max: int = HEAP_IN_FLIGHT_DEFAULT
+    heap_leases_max: int = HEAP_LEASES_DEFAULT
     group_visibility_ms: int = GROUP_VISIBILITY_MS_DEFAULT
 
 
@@ -98,6 +114,8 @@ class Machine:
         self.bounds = bounds or Bounds()
         self.topics = Registry()
         self.routers = Routers()
+        self.catalog = Catalog()
+        self.accounts = Accounts()
         self.totals = Totals()
         self.logs: dict[int, Log] = {}
         self.batches = batch.Batches()
@@ -119,7 +137,7 @@ class Machine:
             case Configure():
                 return self._configure(command, now_ms)
             case ChangeSources():
-                return sources.change(self, command)
+                return sources.change(self, command, now_ms)
             case Drop():
                 return self._drop(command, now_ms)
             case Delete():
@@ -134,6 +152,10 @@ class Machine:
                 return routing.put(self, command, now_ms)
             case DropRouter():
                 return routing.drop(self, command)
+            case PutTable() | DropTable() | PutPipeline() | DropPipeline() | PausePipeline() | ReportPipeline():
+                return declaring.decide(self, command, now_ms)
+            case OfAccounts():
+                return accountverbs.decide(self, command, now_ms)
             case _:
                 return verbs.decide(self, command, now_ms)
 
@@ -175,8 +197,8 @@ class Machine:
                 )
                 return Outcome(reply, log=log, seq=last_seq, durability=topic.config.durability)
         self.check_room(topic.name, topic.config, log, command.records)
-        if command.delay_ms or command.not_before_ms:
-            self.check_delay(topic.name, topic.config, self.not_before_ms(command, now_ms))
+        if command.delay_ms or command.not_before_ms or command.waits:
+            check_delay(topic.name, topic.config, any(delay_of(command, now_ms)))
         if command.dedupe_key is not None:
             log.dedupe.admit(command.dedupe_key, now_ms, topic.config.idempotency_window_ms)
         return self._append_to(topic, log, command, now_ms, created=False)
@@ -193,7 +215,7 @@ class Machine:
                 topic=command.topic,
             )
         self.check_partition(command.topic, config, command.partition)
-        self.check_delay(command.topic, config, self.not_before_ms(command, now_ms))
+        check_delay(command.topic, config, any(delay_of(command, now_ms)))
         self.check_topic_count()
         self.check_room(command.topic, config, None, command.records)
         topic, fact = self.create(command.topic, config, now_ms)
@@ -205,13 +227,13 @@ class Machine:
     def _append_to(self, topic: Topic, log: Log, command: Append, now_ms: int, created: bool) -> Outcome:
         durability = topic.config.durability
         first_seq, ts = log.next_seq, now_ms if now_ms > log.last_ts else log.last_ts
-        not_before_ms = 0
-        if command.delay_ms or command.not_before_ms:
-            not_before_ms = self.not_before_ms(command, now_ms)
-        if command.dedupe_key is None and command.records.is_plain and not not_before_ms:
+        delay = NO_DELAY
+        if command.delay_ms or command.not_before_ms or command.waits:
+            delay = delay_of(command, now_ms)
+        if command.dedupe_key is None and command.records.is_plain and delay is NO_DELAY:
             facts = self._take_plain(topic.config, log, command.records, ts)
         else:
-            facts = self._take(topic.config, log, command, ts, not_before_ms)
+            facts = self._take(topic.config, log, command, ts, delay)
         last_seq = log.next_seq - 1
         reply = Written(
             topic=topic.name,
@@ -223,12 +245,14 @@ class Machine:
         )
         return Outcome(reply, facts, durability is _FSYNC, log, last_seq, durability)
 
-    def _take(self, config: TopicConfig, log: Log, command: Append, ts: int, not_before_ms: int) -> list[StoredFact]:
+    def _take(self, config: TopicConfig, log: Log, command: Append, ts: int, delay: Delay) -> list[StoredFact]:
         """Put records into a log; the fact that says so, or none when they are kept in memory only."""
         encoded = command.records.encode(log.next_seq, ts)
         floors = log.append(encoded, config)
         ceiling_seq = ceiling.grant(log, encoded.last_seq) if config.durability is _DISK else 0
-        fact = Appended(encoded, ceiling_seq, floors, command.dedupe_key, not_before_ms=not_before_ms)
+        fact = Appended(
+            encoded, ceiling_seq, floors, command.dedupe_key, not_before_ms=delay.not_before_ms, waits=delay.waits
+        )
         log.remember(fact)
         return [] if config.durability is _EPHEMERAL else [StoredFact(log.log_id, True, fact.buffers())]
 
@@ -244,24 +268,6 @@ class Machine:
             return [StoredFact(log.log_id, True, plain_buffers(ceiling_seq, seq, ts, text, data_len))]
         fact = Appended(EncodedRecords.plain(seq, ts, text, data_len), ceiling_seq, floors)
         return [StoredFact(log.log_id, True, fact.buffers())]
-
-    def not_before_ms(self, command: Append, now_ms: int) -> int:
-        """The time before which nobody is to get these jobs; 0 when it is not in the future."""
-        if command.delay_ms < 0 or command.not_before_ms < 0:
-            field = "delay_ms" if command.delay_ms < 0 else "not_before"
-            raise InvalidRequest(f"{field} must not be negative", field=field, expected="a whole number from 0")
-        not_before_ms = max(command.not_before_ms, now_ms + command.delay_ms)
-        if not_before_ms > U64_MAX:
-            raise InvalidRequest("no time is that far away", field="not_before", expected="milliseconds since 1970")
-        return not_before_ms if not_before_ms > now_ms else 0
-
-    def check_delay(self, name: str, config: TopicConfig, not_before_ms: int) -> None:
-        if not_before_ms and config.type is not TopicType.QUEUE:
-            raise NotAQueue(
-                f'topic "{name}" is a {config.type.value}: its records are read, not handed out, and cannot be delayed',
-                topic=name,
-                type=config.type.value,
-            )
 
     def check_room(self, name: str, config: TopicConfig, log: Log | None, load: room.Load) -> None:
         room.check_total(self.bounds.total_bytes_max, self.totals.bytes, load)
@@ -288,7 +294,7 @@ class Machine:
         self.changed.add(topic.name)
         for partition, log_id in enumerate(topic.log_ids()):
             log = self.logs[log_id] = Log(log_id, topic.name, partition, topic.epoch, self.totals)
-            log.queue = Queue() if topic.config.type is TopicType.QUEUE else None
+            log.queue = queue_for(topic.config)
         self.next_epoch = max(self.next_epoch, fact.epoch + 1)
         self.next_log_id = max(self.next_log_id, topic.log_ids().stop)
         return topic
@@ -308,7 +314,8 @@ class Machine:
         config = change(topic.name, topic.config, command.fields)
         if config == topic.config:
             return Outcome(Configured(topic=topic.name, created=False, config=config))
-        facts = [meta_fact(TopicConfigured(topic.name, config))]
+        facts = [meta_fact(TopicConfigured(topic.name, config, now_ms))]
+        topic.updated_ms = now_ms
         facts += self._change_config(topic, config, now_ms)
         return Outcome(Configured(topic=topic.name, created=False, config=config), facts, must_sync=True)
 
@@ -408,6 +415,12 @@ class Machine:
         self.apply_meta(parse_meta_fact(body))
 
     def apply_meta(self, fact: MetaFact) -> None:
+        if isinstance(fact, CatalogFact):
+            declaring.apply(self, fact)
+            return
+        if isinstance(fact, AccountFact):
+            self.accounts.apply(fact)
+            return
         match fact:
             case TopicCreated():
                 self._apply_created(fact)
@@ -415,6 +428,7 @@ class Machine:
                 topic = self.topics.get(fact.topic)
                 assert topic is not None
                 self.topics.configure(topic, fact.config)
+                topic.updated_ms = fact.at_ms
                 self.changed.add(fact.topic)
             case SourcesChanged():
                 sources.apply(self, fact)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from topics.core import block as blocks
 from topics.core.batch import records_of
+from topics.core.delay import NO_DELAY, Delay
 from topics.core.facts import Appended, MoveDecided, MoveFinished, MoveId, MovePart, encode
 from topics.core.groupfacts import SeqRange
 from topics.core.log import Log
@@ -49,13 +50,14 @@ def part(
     partition: int,
     target: Log | None,
     records: Records,
-    not_before_ms: int,
     now_ms: int,
     config: TopicConfig | None = None,
+    delay: Delay = NO_DELAY,
 ) -> MovePart:
     """Records for another log; it need not be there yet."""
     body = b"".join(records.encode(1, now_ms).block_buffers())
-    return MovePart(topic, partition, 0 if target is None else target.log_id, body, not_before_ms, config)
+    log_id = 0 if target is None else target.log_id
+    return MovePart(topic, partition, log_id, body, delay.not_before_ms, config, delay.waits)
 
 
 def decide(
@@ -102,9 +104,9 @@ def _land_part(machine: Machine, move: MoveId, part: MovePart, now_ms: int) -> L
     config = machine.topic(target.topic).config
     records = records_of(blocks.parse(part.records), 0)
     encoded = records.encode(target.next_seq, max(now_ms, target.last_ts))
-    not_before_ms = part.not_before_ms if config.type is TopicType.QUEUE else 0
+    delay = Delay(part.not_before_ms, part.waits) if config.type is not TopicType.LOG else NO_DELAY
     floors = target.append(encoded, config)
-    fact = Appended(encoded, target.granted_ceiling, floors, None, 0, not_before_ms, move)
+    fact = Appended(encoded, target.granted_ceiling, floors, None, 0, delay.not_before_ms, move, delay.waits)
     target.remember(fact)
     written = Written(
         topic=part.topic,

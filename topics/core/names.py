@@ -32,6 +32,18 @@ def check_router(name: str, field: str = "router") -> str:
 
 
 @lru_cache(maxsize=256)
+def check_table(name: str, field: str = "table") -> str:
+    """`name`, when it may name a registered table."""
+    return _check(_topic, TOPIC_RULE, "the name of a table", name, field)
+
+
+@lru_cache(maxsize=256)
+def check_pipeline(name: str, field: str = "pipeline") -> str:
+    """`name`, when it may name a pipeline."""
+    return _check(_topic, TOPIC_RULE, "the name of a pipeline", name, field)
+
+
+@lru_cache(maxsize=256)
 def check_archive(name: str, field: str = "archive") -> str:
     """`name`, when it may name an archive."""
     return _check(_topic, TOPIC_RULE, "the name of an archive", name, field)

@@ -55,6 +55,7 @@ class Selection:
         self._shape = shape
         self._stamped = _stamped(block, chosen, shape) if shape.stamp else None
         self._last: tuple[int, int, EncodedRecords] | None = None
+        self._last_columns: Block | None = None
         self.count = block.count if chosen is None else len(chosen)
         self.data_lens = _pick(block.data_lens, chosen)
         self.meta_lens = None if block.meta_lens is None else _pick(block.meta_lens, chosen)
@@ -86,9 +87,12 @@ class Selection:
 
     def columns(self, first_seq: int, ts: int) -> Block:
         """A block of the copies that lacks the text, and where each one ends in it."""
+        last = self._last_columns
+        if last is not None and last.first_seq == first_seq and last.first_ts == ts:
+            return last
         tag_ends, tags = self._tags
         node_ids, names = self._nodes
-        return Block(
+        self._last_columns = made = Block(
             first_seq,
             ts,
             ts,
@@ -102,6 +106,7 @@ class Selection:
             node_ids,
             names,
         )
+        return made
 
     def _encode(self, first_seq: int, ts: int) -> EncodedRecords:
         if self.count <= FEW:

@@ -53,7 +53,7 @@ def redrive(machine: Machine, command: Redrive, now_ms: int) -> Outcome:
         if destination is None:
             continue
         found = machine.topics.get(destination)
-        if found is None or found is topic or _is_busy(log, seq):
+        if found is None or found is topic or is_busy(log, seq):
             skipped += 1
             continue
         by_destination.setdefault(found.name, []).append(seq)
@@ -104,7 +104,7 @@ def _destination(block: Block, seq: int, command: Redrive, wanted: str | None) -
     return command.destination or source
 
 
-def _is_busy(log: Log, seq: int) -> bool:
+def is_busy(log: Log, seq: int) -> bool:
     """Whether somebody has it, or it is on its way already."""
     if log.queue is not None and not log.queue.leases.is_waiting(seq):
         return True
@@ -126,6 +126,6 @@ def _parts(
             room.check_caps(name, target_topic.config, target, records)
         except TopicsError:
             continue
-        parts.append(move.part(name, target.partition, target, records, 0, now_ms))
+        parts.append(move.part(name, target.partition, target, records, now_ms))
         moved += seqs
     return parts, moved

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.source import Sources
 from topics.errors import NameTaken
 from topics.model import Durability, TopicConfig, TopicType
@@ -30,6 +31,8 @@ class Topic:
     last_read_ts: int | None = None
     sources: Sources = ()
     """The tables whose changes become records here."""
+    updated_ms: int = 0
+    """When the config was last changed; 0 for never."""
 
     def log_ids(self) -> range:
         return range(self.first_log_id, self.first_log_id + self.config.partitions)
@@ -39,13 +42,16 @@ class Registry:
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
         self._names: list[str] = []
+        """In order. Internal topics have no place among them: no list shows them, and no wildcard means them."""
         self._aliases: dict[str, str] = {}
         """By alias, the name of the topic."""
+        self._fed: set[str] = set()
+        """Names of the topics that get changes of tables."""
         self.by_type: Counter[TopicType] = Counter()
         self.by_class: Counter[Durability] = Counter()
 
     def __len__(self) -> int:
-        return len(self._topics)
+        return len(self._names)
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._topics.values())
@@ -80,13 +86,17 @@ class Registry:
     def add(self, topic: Topic) -> None:
         assert topic.name not in self._topics
         self._topics[topic.name] = topic
-        insort(self._names, topic.name)
+        if topic.name not in INTERNAL_TOPICS:
+            insort(self._names, topic.name)
         self._name(topic)
         self._count(topic, 1)
+        self.feed(topic, topic.sources)
 
     def remove(self, name: str) -> Topic:
-        del self._names[bisect_left(self._names, name)]
+        if name not in INTERNAL_TOPICS:
+            del self._names[bisect_left(self._names, name)]
         topic = self._topics.pop(name)
+        self._fed.discard(name)
         self._unname(topic)
         self._count(topic, -1)
         return topic
@@ -98,6 +108,18 @@ class Registry:
         self._name(topic)
         self._count(topic, 1)
 
+    def feed(self, topic: Topic, sources: Sources) -> None:
+        """Changes of these tables become records of a topic."""
+        topic.sources = sources
+        if sources:
+            self._fed.add(topic.name)
+        else:
+            self._fed.discard(topic.name)
+
+    def fed(self) -> list[Topic]:
+        """The topics that get changes of tables, in order of their names."""
+        return [self._topics[name] for name in sorted(self._fed)]
+
     def _name(self, topic: Topic) -> None:
         # What a repair has put together may name one twice: the first has it.
         if topic.config.alias is not None and self.get(topic.config.alias) is None:
@@ -108,6 +130,8 @@ class Registry:
             del self._aliases[topic.config.alias]
 
     def _count(self, topic: Topic, change: int) -> None:
+        if topic.name in INTERNAL_TOPICS:
+            return
         self.by_type[topic.config.type] += change
         self.by_class[topic.config.durability] += change
 

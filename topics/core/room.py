@@ -38,8 +38,10 @@ def check_caps(name: str, config: TopicConfig, log: Log | None, load: Load) -> N
     size = load.payload_bytes
     caps = {"cap_records": config.cap_records, "cap_bytes": config.cap_bytes}
     if 0 < config.cap_records < load.count or 0 < config.cap_bytes < size:
+        records, less = ("1 record", "") if load.count == 1 else (f"{load.count} records", "write less at once, or ")
         raise RecordTooLarge(
-            f'a write of {load.count} records and {size} bytes is larger than all that topic "{name}" may hold',
+            f'a write of {records} and {size} bytes is larger than all that topic "{name}" may hold; '
+            f"{less}raise its cap",
             **caps,
         )
     count = load.count + (log.count if log else 0)

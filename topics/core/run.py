@@ -7,6 +7,7 @@ Marks of deletion are the one thing about a run that changes: a marked record st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -54,13 +55,17 @@ class Run(Protocol):
     def first_live(self, seq: int) -> int | None:
         """The first live seq from `seq` on (which is in the run), by the marks alone: a damaged block has them too."""
 
+    def is_live(self, seq: int) -> bool:
+        """Whether the record `seq`, which is in the run, is not deleted; by the marks alone as well."""
+
     def find(self, match: Match, below: int) -> U64:
         """The live seqs below `below` whose tag matches, ascending; through an index, never a scan."""
 
-    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
+    def mark(self, seqs: U64 | list[int], sizes: Mapping[int, int] | None = None) -> tuple[int, int]:
         """Mark records dead; the count and bytes that were alive before.
 
-        A list is a few of the run's seqs, ascending and each once: for these no array is made.
+        A list is a few of the run's seqs, ascending and each once: for these no array is made. `sizes` are the payload
+        bytes of all of them, if they are known: then no block has to be read for that.
         """
 
 
@@ -105,12 +110,15 @@ class MemoryRun:
     def first_live(self, seq: int) -> int | None:
         return first_live(self.marks, self.first_seq, self.last_seq, seq)
 
+    def is_live(self, seq: int) -> bool:
+        return self.marks is None or self.marks[seq - self.first_seq] != DEAD
+
     def find(self, match: Match, below: int) -> U64:
         if self._tag_index is None:
             self._tag_index = index_tags(self.columns)
         return select_live(self.columns, self.marks, match.positions(self._tag_index), below)
 
-    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
+    def mark(self, seqs: U64 | list[int], sizes: Mapping[int, int] | None = None) -> tuple[int, int]:
         if self.marks is None:
             self.marks = bytearray(self.columns.count)
         if isinstance(seqs, list):

@@ -31,6 +31,16 @@ class PayloadMode(StrEnum):
     DIFF = "diff"
 
 
+class RouteStart(StrEnum):
+    """Where a new source begins."""
+
+    NOW = "now"
+    """With changes that are committed after it was declared."""
+    SNAPSHOT = "snapshot"
+    """With all rows that are there, and then every change after that."""
+    VERSION = "version"
+
+
 class Source(msgspec.Struct, frozen=True, gc=False):
     """Changes of one kind to one table become records. Stored as a map by field name, as a topic's config is."""
 
@@ -39,6 +49,13 @@ class Source(msgspec.Struct, frozen=True, gc=False):
     payload: PayloadMode = PayloadMode.KEY
     where: str | None = None
     partition_by: str | None = None
+    start: RouteStart = RouteStart.NOW
+    start_version: int = 0
+    """With `VERSION`: the first that counts."""
+    declared_ms: int = 0
+    """What `NOW` is."""
+    number: int = 0
+    """No other source ever had it: who reads the table keeps its position under this number."""
 
 
 Sources = tuple[Source, ...]
@@ -57,6 +74,23 @@ def added(topic: str, existing: Sources, new: Iterable[Source]) -> Sources:
             max=SOURCES_MAX,
         )
     return tuple(by_pair[pair] for pair in sorted(by_pair))
+
+
+def begun(existing: Sources, new: Iterable[Source], start: RouteStart | None, now_ms: int, number: int) -> Sources:
+    """New sources with where they begin. One that replaces another goes on from there, unless `start` is said."""
+    by_pair = {_pair(source): source for source in existing}
+    found: list[Source] = []
+    for each in new:
+        before = by_pair.get(_pair(each)) if start is None else None
+        if before is not None:
+            place = before.start, before.start_version, before.declared_ms, before.number
+        else:
+            place = start or RouteStart.NOW, each.start_version, now_ms, number + len(found)
+        start_kind, version, declared_ms, own = place
+        found.append(
+            msgspec.structs.replace(each, start=start_kind, start_version=version, declared_ms=declared_ms, number=own)
+        )
+    return tuple(found)
 
 
 def without(topic: str, existing: Sources, table: str, operations: Iterable[Operation]) -> Sources:

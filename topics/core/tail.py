@@ -7,6 +7,7 @@ the tail holds. When the tail is full it is frozen into an immutable block and t
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -179,6 +180,26 @@ class Tail:
         """The tag of one record, empty when it has none."""
         return b"" if self._tags is None else self._tags[seq - self.first_seq]
 
+    def meta_of(self, seq: int) -> bytes:
+        """The meta of one record, empty when it has none."""
+        if self._meta_lens is None:
+            return b""
+        index = seq - self.first_seq
+        end = self._ends[index] - self._data_lens[index] - len('},"data":')
+        return bytes(self._text[end - self._meta_lens[index] : end])
+
+    def ts_of(self, seq: int) -> int:
+        return self.first_ts + (self._ts[seq - self.first_seq] if self._ts is not None else 0)
+
+    def record_of(self, seq: int) -> tuple[int, bytes, bytes]:
+        """Timestamp, meta (empty when there is none) and data of one record."""
+        index = seq - self.first_seq
+        end = self._ends[index] - 1
+        data_at = end - self._data_lens[index]
+        meta_len = self._meta_lens[index] if self._meta_lens is not None else 0
+        meta_end = data_at - len(',"data":')
+        return self.ts_of(seq), bytes(self._text[meta_end - meta_len : meta_end]), bytes(self._text[data_at:end])
+
     def freeze(self) -> MemoryRun:
         """What the tail holds as an immutable run. The tail is not used any more after this."""
         return MemoryRun(self._cut(0, self.count), self.marks)
@@ -267,6 +288,9 @@ class Tail:
         marks = None if self.marks is None else bytearray(self.marks)
         return first_live(marks, self.first_seq, self.last_seq, seq)
 
+    def is_live(self, seq: int) -> bool:
+        return self.marks is None or self.marks[seq - self.first_seq] != DEAD
+
     def find(self, match: Match, below: int) -> U64:
         if self._tags is None:
             return np.empty(0, np.uint64)
@@ -282,7 +306,7 @@ class Tail:
         )
         return np.array(found, np.uint64) + np.uint64(self.first_seq)
 
-    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
+    def mark(self, seqs: U64 | list[int], sizes: Mapping[int, int] | None = None) -> tuple[int, int]:
         if self.marks is None:
             self.marks = bytearray(self.count)
         count = size = 0

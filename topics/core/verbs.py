@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
-from topics.core import archiving, groups, groupsettle, settle
+from topics.core import archiving, groups, groupsettle, heapverbs, settle
 from topics.core.claim import claim
 from topics.core.commands import (
     Ack,
@@ -74,4 +74,4 @@ def decide(machine: Machine, command: TakingCommand, now_ms: int) -> Outcome:
         case DropGroup():
             return groups.drop(machine, command, now_ms)
         case _:
-            assert_never(command)
+            return heapverbs.decide(machine, command, now_ms)

@@ -37,6 +37,9 @@ DEDUPE = "d/"
 """Snapshot entries with keys like this are columns, and nothing to read."""
 
 _KEY_LEN = struct.Struct("<I")
+_HASHES = frozenset({"password_hash", "secret_hash", "link_hash"})
+"""Of passwords and managed keys. A hash is no secret, but a list of them is a start for whoever guesses."""
+_HIDDEN = "(hash)"
 _TAG_TABLE = struct.Struct("<IIQ")
 _OWN_SALT = 0
 """Frames that can be read before a file's salt is known are checked with this one."""
@@ -205,7 +208,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, dict):
-        return {str(_plain(name)): _plain(each) for name, each in value.items()}
+        return {str(_plain(name)): _HIDDEN if name in _HASHES else _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 

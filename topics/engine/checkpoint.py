@@ -25,7 +25,7 @@ from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.registry import META_LOG_ID
 from topics.core.run import Run
-from topics.engine import images, routerimages
+from topics.engine import catalogimages, heapimages, images, routerimages
 from topics.engine.images import LogImage, MetaImage, RunImage
 from topics.engine.job import Job, LogCapture, SegmentLimits, extend, marked_since
 from topics.errors import Damaged
@@ -155,6 +155,7 @@ class Checkpointer:
             log.transit.forget_sources(self._machine.logs)
         if log.inflow is not None and log.inflow.routes:
             log.inflow.forget_routers({router.number for router in self._machine.routers.into(log.topic)})
+        heapimages.capture(job, log)
         return images.log_image(log, self._positions.get(log.log_id, 0), stored_upto, tuple(chunks.heads))
 
     def _release(self, log: Log) -> None:
@@ -172,6 +173,7 @@ class Checkpointer:
             job.removes.add(images.log_key(log.log_id))
             chunks = self._chunks.pop(log.log_id, _Chunks())
             job.removes.update(images.chunk_key(log.log_id, number) for number in chunks.heads)
+            heapimages.gone(job, log)
             self._forgotten.append(log.log_id)
         job.forgotten = list(self._forgotten)
 
@@ -195,6 +197,14 @@ class Checkpointer:
         for name in job.changed_routers:
             router = machine.routers.get(name)
             _put(job, routerimages.router_key(name), routerimages.router_image(router) if router is not None else None)
+        catalog = machine.catalog
+        job.changed_tables, catalog.changed_tables = catalog.changed_tables, set()
+        job.changed_pipelines, catalog.changed_pipelines = catalog.changed_pipelines, set()
+        for catalog_key, image in catalogimages.changed(catalog, job.changed_tables, job.changed_pipelines):
+            _put(job, catalog_key, image)
+        job.changed_accounts, machine.accounts.changed = machine.accounts.changed, set()
+        for account_key in job.changed_accounts:
+            _put(job, account_key, machine.accounts.image(account_key))
         job.changed_batches, batches.changed_batches = batches.changed_batches, set()
         for key in job.changed_batches:
             batch = batches.by_producer.get(key)
@@ -254,6 +264,7 @@ class Checkpointer:
             if chunks is not None:
                 for number in capture.image.chunks:
                     chunks.unstored.pop(number, None)
+            heapimages.installed(capture.log, capture.image)
             job.logs.pop()
             yield
 
@@ -293,6 +304,9 @@ class Checkpointer:
         self.dirty.update(capture.log.log_id for capture in job.logs)
         self._machine.changed |= job.changed_topics
         self._machine.routers.changed |= job.changed_routers
+        self._machine.catalog.changed_tables |= job.changed_tables
+        self._machine.accounts.changed |= job.changed_accounts
+        self._machine.catalog.changed_pipelines |= job.changed_pipelines
         self._machine.batches.changed_stages |= job.changed_stages
         self._machine.batches.changed_batches |= job.changed_batches
         self._removes |= job.removes

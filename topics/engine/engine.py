@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from topics.clock import Clock
 from topics.core import archiving, priority
 from topics.core.commands import Abort, Append, Claimer, Command, Complete, Drop, Publish, Redrive
 from topics.core.cut import PLAIN, Render, Shape, cut
 from topics.core.groupcommands import DropGroup, PauseGroup, ResetGroup
+from topics.core.heap import Heap
+from topics.core.heapcommands import MoveToDlq, NackMessages, ReplayDead
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.match import Match
@@ -29,6 +29,7 @@ from topics.engine.checkpoint import Checkpointer
 from topics.engine.claiming import Claiming
 from topics.engine.forwarding import Forwarding
 from topics.engine.grouping import Grouping
+from topics.engine.heaping import Heaping
 from topics.engine.job import Job
 from topics.engine.leasing import Leasing
 from topics.engine.moving import Moving
@@ -40,7 +41,7 @@ from topics.engine.turn import Turn
 from topics.engine.watch import Watch
 from topics.errors import Internal, InvalidRequest, ShuttingDown, Throttled, TopicsError
 from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT
-from topics.model import CompletedJobs, Page, QueueState, TopicState
+from topics.model import Page, QueueState, TopicState
 from topics.storage.commitlog import CommitLog, Covered
 from topics.storage.store import Store
 
@@ -95,6 +96,9 @@ class Engine:
         self.claiming = Claiming(machine, self.add, self._check_fact, self.now_ms, lambda: turn.wanted())
         self.leasing = Leasing(machine, self.now_ms)
         self.groups = Grouping(machine, self.add, self._check_consume, self.now_ms, lambda: turn.wanted())
+        self.heaps = Heaping(
+            machine, self.add, self.submit, self._check_consume, turn.stopped, self.now_ms, lambda: turn.wanted()
+        )
         mark_dirty, bytes_max = checkpointer.dirty.add, limits.dirty_bytes_max
         self.forwarding = Forwarding(machine, self.add, self._check_fact, mark_dirty, self.now_ms, clock, bytes_max)
         self.routing = Routing(machine, self.forwarding, self.now_ms)
@@ -133,13 +137,14 @@ class Engine:
         dropped = self._logs_of(command.topic) if isinstance(command, Drop) else ()
         next_log_id = self.machine.next_log_id
         outcome = self.machine.step(command, self.now_ms())
-        if isinstance(command, Complete | Redrive):
-            return self._carry(outcome)
+        if isinstance(command, Complete | Redrive | MoveToDlq | NackMessages | ReplayDead):
+            return self._moving.carry(outcome)
         ticket = self._add_born(outcome, range(next_log_id, self.machine.next_log_id))
         self.forwarding.follow(command, outcome.reply)
         self.watch.dropped(dropped)
         self.claiming.dropped(dropped)
         self.groups.dropped(dropped)
+        self.heaps.dropped(dropped)
         if isinstance(command, ResetGroup | PauseGroup | DropGroup):
             self.groups.changed(command, self._logs_of(command.topic))
         return ticket
@@ -154,25 +159,6 @@ class Engine:
         if self.closing:
             raise ShuttingDown("the engine is closing")
         self._check_dirty()
-
-    def _carry(self, outcome: Outcome) -> Ticket:
-        """Answer when all that moves has come to where it goes."""
-        if not outcome.moves:
-            return self.add(outcome)
-        (begun,) = outcome.moves
-        ticket = Ticket()
-
-        def done(moved: Ticket) -> None:
-            if moved.error is not None:
-                ticket.fail(moved.error)
-            elif isinstance(outcome.reply, CompletedJobs):
-                assert isinstance(moved.reply, tuple)
-                ticket.resolve(msgspec.structs.replace(outcome.reply, written=moved.reply))
-            else:
-                ticket.resolve(outcome.reply)
-
-        self._moving.begin(begun).on_done(done)
-        return ticket
 
     def _add_born(self, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
         ticket = self.add(outcome, born)
@@ -194,7 +180,7 @@ class Engine:
         if log is not None:
             dirty.add(log.log_id)
             if log.queue is not None:
-                self.claiming.note(log)
+                self._note_taken(log)
                 self.leasing.note(log)
             if log.has_groups:
                 self.groups.note(log)
@@ -206,11 +192,15 @@ class Engine:
     def shown(self, log: Log) -> None:
         """Readers see more of a log than before."""
         if log.queue is not None:
-            self.claiming.note(log)
+            self._note_taken(log)
         if log.has_groups:
             self.groups.note(log)
         self.forwarding.note(log)
         self.on_visible(log)
+
+    def _note_taken(self, log: Log) -> None:
+        """Something about a queue or a heap changed."""
+        (self.heaps if isinstance(log.queue, Heap) else self.claiming).note(log)
 
     def _check_fact(self, log_id: int) -> None:
         self.turn.check(log_id, admission.FACT_BYTES)
@@ -232,6 +222,7 @@ class Engine:
     def flush(self) -> None:
         self.claiming.serve()
         self.groups.serve()
+        self.heaps.serve()
         self.turn.flush()
 
     # ---- reads
@@ -308,15 +299,15 @@ class Engine:
             last_write_ts=log.last_write_ts,
             last_read_ts=topic.last_read_ts,
             stopped=None if stopped is None else str(stopped),
-            queue=self._queue_state(log),
+            queue=self._queue_state(topic, log),
             archives=archiving.archives(log),
             holding=archiving.holding(log, topic.config),
         )
 
-    def _queue_state(self, log: Log) -> QueueState | None:
+    def _queue_state(self, topic: Topic, log: Log) -> QueueState | None:
         if log.queue is None:
             return None
-        log.queue.leases.expire(self._now_ms)
+        log.queue.look(log, topic.config, self._now_ms)
         return log.queue.state(log)
 
     def topics(self, prefix: str = "", after: str = "", limit: int = 100) -> list[TopicState]:
@@ -358,6 +349,7 @@ class Engine:
         self.machine.batches.forget_before(now_ms)
         self.claiming.tick()
         self.groups.tick()
+        self.heaps.tick()
         self.forwarding.tick()
 
     def next_deadline_ms(self) -> int | None:
@@ -367,7 +359,7 @@ class Engine:
             deadlines += [stage.expires_ms for stage in self.machine.batches.stages.values() if not stage.decided]
         if self.checkpointer.dirty and self.checkpoint_possible():
             deadlines.append(self._next_checkpoint_ms)
-        for waiting in (self.claiming, self.groups, self.forwarding):
+        for waiting in (self.claiming, self.groups, self.heaps, self.forwarding):
             if (waiting_ms := waiting.next_deadline_ms()) is not None:
                 deadlines.append(waiting_ms)
         return min(deadlines, default=None)
@@ -378,6 +370,7 @@ class Engine:
         self._moving.resume()
         self.leasing.resume()
         self.groups.resume()
+        self.heaps.resume()
         self.forwarding.resume()
 
     # ---- checkpoints
@@ -482,6 +475,7 @@ class Engine:
         self.closing = True
         self.claiming.end_waiting()
         self.groups.end_waiting()
+        self.heaps.end_waiting()
         self.forwarding.stop()
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from topics.clock import Clock
-from topics.engine import images, writing
+from topics.engine import heapimages, images, writing
 from topics.engine.findings import FsckReport, Kind
 from topics.engine.recovery import Options
 from topics.engine.remains import OnBytes
@@ -165,8 +165,11 @@ def _write_anew(store: Store, salvage: Salvage, options: Options) -> None:
     """Everything that was saved, as one checkpoint whose snapshot does not build on the damaged ones."""
     machine, checkpointer = salvage.machine, salvage.checkpointer
     checkpointer.dirty.update(machine.logs)
+    heapimages.write_anew(machine.logs.values())
     machine.changed.update(topic.name for topic in machine.topics)
     machine.routers.changed.update(router.name for router in machine.routers)
+    machine.catalog.all_changed()
+    machine.accounts.changed.update(machine.accounts.all_keys())
     machine.batches.changed_stages.update(machine.batches.stages)
     machine.batches.changed_batches.update(machine.batches.by_producer)
     *_, job = checkpointer.capture(salvage.now_ms)

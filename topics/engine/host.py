@@ -12,6 +12,7 @@ import msgspec
 
 from topics.core.commands import Claimer, Command, Delete
 from topics.core.groupcommands import Consume
+from topics.core.heapcommands import Popper
 from topics.core.log import Log
 from topics.engine.backup import Backup
 from topics.engine.delivery import Delivery
@@ -19,6 +20,7 @@ from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
 from topics.errors import ShuttingDown, Throttled
 from topics.groupmodel import GroupBatch
+from topics.heapmodel import PoppedMessages
 from topics.model import ClaimedJobs, Deleted
 
 TIMER_SECONDS_MIN = 0.001
@@ -47,7 +49,7 @@ class Host:
         self._tasks: set[asyncio.Task[None]] = set()
         self._backup: Backup | None = None
         self._arm()
-        self._want_forwarding()
+        self._want_forwarding(0)
 
     @classmethod
     async def open(cls, opener: Opener) -> Host:
@@ -124,6 +126,17 @@ class Host:
         assert isinstance(reply, ClaimedJobs)
         return reply
 
+    async def pop(self, topic: str, popper: Popper, wait_ms: int = 0, partitions: Sequence[int] = ()) -> PoppedMessages:
+        """Lease messages to a consumer, waiting up to `wait_ms` for the first. Who gives up leaves none leased."""
+        ticket = self.engine.heaps.pop(topic, popper, wait_ms, partitions)
+        try:
+            reply = ticket.result() if ticket.done else await self.answer(ticket)
+        except asyncio.CancelledError:
+            self.engine.heaps.cancel(ticket)
+            raise
+        assert isinstance(reply, PoppedMessages)
+        return reply
+
     async def consume(self, command: Consume, wait_ms: int = 0, anywhere: bool = False) -> GroupBatch:
         """Records of a group for a consumer, waiting up to `wait_ms` for some. Who gives up waiting keeps none.
 
@@ -181,8 +194,11 @@ class Host:
 
     # ---- readers
 
-    def _want_forwarding(self) -> None:
-        self._loop.call_soon(self._forward)
+    def _want_forwarding(self, after_s: float) -> None:
+        if after_s:
+            self._loop.call_later(after_s, self._forward)
+        else:
+            self._loop.call_soon(self._forward)
 
     def _forward(self) -> None:
         self.engine.forwarding.pump()

@@ -19,6 +19,7 @@ import msgspec
 
 from topics.core.batch import Batch, OpenStage
 from topics.core.facts import Archived, LogFact, MoveDecided
+from topics.core.heap import Heap
 from topics.core.hole import Hole
 from topics.core.leases import LeaseColumns, LeaseTable
 from topics.core.log import Log
@@ -26,6 +27,7 @@ from topics.core.queue import Queue
 from topics.core.registry import Topic
 from topics.core.source import Sources
 from topics.engine.groupimages import GroupImage, group_images, restore_groups
+from topics.engine.heapimages import HeapImage, heap_image
 from topics.engine.routerimages import InflowImage, inflow_image, restore_inflow
 from topics.model import Published, Reason, TopicConfig
 
@@ -48,6 +50,7 @@ class TopicImage(msgspec.Struct, frozen=True, gc=False):
     created_ms: int
     config: TopicConfig
     sources: Sources = ()
+    updated_ms: int = 0
 
 
 class RunImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -98,6 +101,7 @@ class LogImage(msgspec.Struct, frozen=True, gc=False):
     groups: tuple[GroupImage, ...] = ()
     inflow: InflowImage | None = None
     waits: bytes = b""
+    heap: HeapImage | None = None
 
 
 class StageImage(msgspec.Struct, frozen=True, gc=False):
@@ -138,7 +142,9 @@ def batch_key(producer_id: str, epoch: int) -> bytes:
 
 
 def topic_image(topic: Topic) -> TopicImage:
-    return TopicImage(topic.name, topic.epoch, topic.first_log_id, topic.created_ms, topic.config, topic.sources)
+    return TopicImage(
+        topic.name, topic.epoch, topic.first_log_id, topic.created_ms, topic.config, topic.sources, topic.updated_ms
+    )
 
 
 def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]) -> LogImage:
@@ -165,6 +171,7 @@ def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]
         group_images(log),
         inflow_image(log.inflow) if log.inflow is not None else None,
         bytes(log.waits or b""),
+        heap_image(log.queue) if isinstance(log.queue, Heap) else None,
     )
 
 
@@ -193,7 +200,7 @@ def restore_log(log: Log, image: LogImage) -> None:
     log.granted_ceiling = image.granted_ceiling
     log.published = dict(image.published)
     log.waits = bytearray(image.waits) or None
-    if image.queue is not None:
+    if image.queue is not None and not isinstance(log.queue, Heap):
         log.queue = Queue(image.queue.cursor, image.queue.dead_lettered, LeaseTable.of(image.queue.leases))
     restore_groups(log, image.groups)
     log.inflow = restore_inflow(image.inflow) if image.inflow is not None else None

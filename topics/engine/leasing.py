@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from topics.core.heap import Heap
 from topics.core.leases import LEASED, LEAVING
 from topics.core.log import Log
 from topics.core.machine import Machine
@@ -19,7 +20,7 @@ class Leasing:
 
     def note(self, log: Log) -> None:
         """Something about a queue changed."""
-        if log.queue is not None and len(log.queue.leases):
+        if log.queue is not None and len(log.queue.leases) and not isinstance(log.queue, Heap):
             self._busy.add(log.log_id)
 
     def resume(self) -> None:

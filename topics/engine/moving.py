@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from topics.core import move
 from topics.core.facts import MoveDecided
 from topics.core.log import Log
@@ -15,7 +17,7 @@ from topics.core.machine import Machine
 from topics.core.outcome import BegunMove, Outcome
 from topics.engine.ticket import Ticket
 from topics.errors import TopicNotFound
-from topics.model import Written
+from topics.model import CompletedJobs, Written
 
 
 class Add(Protocol):
@@ -34,6 +36,29 @@ class Moving:
         ticket = self._track(begun.log, begun.fact)
         decided = self._add(Outcome(None, begun.facts, bool(begun.facts), begun.log))
         decided.on_done(lambda done: self._land(begun.log, begun.fact, done, ticket))
+        return ticket
+
+    def carry(self, outcome: Outcome) -> Ticket:
+        """Add an outcome, and answer when all that it moves has come to where it goes."""
+        if not outcome.moves:
+            return self._add(outcome)
+        ticket = Ticket()
+        waiting = 1 + len(outcome.moves)
+        reply = outcome.reply
+
+        def done(part: Ticket) -> None:
+            nonlocal waiting, reply
+            waiting -= 1
+            if part.error is not None:
+                ticket.fail(part.error)
+            elif isinstance(reply, CompletedJobs) and isinstance(part.reply, tuple):
+                reply = msgspec.structs.replace(reply, written=part.reply)
+            if not waiting:
+                ticket.resolve(reply)
+
+        self._add(msgspec.structs.replace(outcome, moves=())).on_done(done)
+        for begun in outcome.moves:
+            self.begin(begun).on_done(done)
         return ticket
 
     def resume(self) -> None:

@@ -33,6 +33,8 @@ def options(settings: Settings) -> Options:
             stage_ttl_ms=settings.stage_ttl_ms,
             staged_bytes_max=settings.max_staged_bytes,
             claim_max=settings.max_claim,
+            heap_in_flight_max=settings.heap_max_in_flight,
+            heap_leases_max=settings.heap_max_leases,
             group_visibility_ms=settings.group_visibility_ms,
         ),
         limits=EngineLimits(

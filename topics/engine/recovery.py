@@ -7,6 +7,7 @@ files are begun, and what is concluded from a power loss is stored as facts befo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from topics.clock import Clock
@@ -16,21 +17,23 @@ from topics.core.log import Log
 from topics.core.machine import Bounds, Machine
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import META_LOG_ID
+from topics.core.rewind import rewind
 from topics.core.routerfacts import CopiesLost
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.engine import Engine, EngineLimits
 from topics.engine.job import SegmentLimits
 from topics.engine.report import RecoveryReport
+from topics.engine.reports import Reports
 from topics.engine.restore import Restorer, stored_runs
 from topics.engine.turn import Turn
-from topics.errors import Damaged
+from topics.errors import Damaged, LogStopped
 from topics.model import Reason
 from topics.storage.commitlog import Covered
 from topics.storage.committer import Post
 from topics.storage.frame import Kind
 from topics.storage.fs import FileSystem
 from topics.storage.store import Store
-from topics.storage.wal import WalSettings
+from topics.storage.wal import Wal, WalSettings
 from topics.storage.walrecovery import LastStop, WalRecovery
 
 
@@ -82,6 +85,7 @@ class _Recovery:
         self._now_ms = store.clock.now_ms()
 
     def run(self, post: Post | None) -> Engine:
+        reports = None if post is None else Reports(post)
         self._load_snapshot()
         try:
             recovery = self._replay()
@@ -109,7 +113,7 @@ class _Recovery:
         )
         covered = Covered(dict(self._checkpointer.covered), self._machine.next_log_id)
         self._store.snapshots.settle()
-        wal = recovery.start(engine, covered, self._store.snapshots.number, post)
+        wal = recovery.start(engine, covered, self._store.snapshots.number, None if reports is None else reports.post)
         turn.attach(wal)
         self._show_everything()
         # A batch that is in a log in part goes on where it was, so that its seqs have no gap: that log skips after it.
@@ -121,11 +125,13 @@ class _Recovery:
             segment.index_rebuilt for segment in self._store.open_segments() if segment.index_rebuilt
         ]
         self._report.notes += [f"removed {path}" for path in self._store.sweep()]
-        self._tell_lost_copies(engine)
+        self._conclude(engine, wal, wal.work if reports is None else reports.work)
         engine.resume()
         if recovery.last_stop is LastStop.POWER_LOST:
             self._skip_seqs(engine, begun)
         engine.flush()
+        if reports is not None:
+            reports.hand_over()
         return engine
 
     # ---- the snapshot
@@ -234,16 +240,30 @@ class _Recovery:
             log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq
             log.durable_ceiling = log.granted_ceiling
 
-    def _tell_lost_copies(self, engine: Engine) -> None:
-        """What a router brought and nothing holds any more is told as a gap, now and after the next crash."""
-        lost = [found for found in self._derivation.lost if found.log.log_id in self._machine.logs]
-        if not lost:
-            return
+    def _conclude(self, engine: Engine, wal: Wal, work: Callable[[], object]) -> None:
+        """What a crash means for routers: copies that nothing holds any more are told as gaps, and who stands behind
+        the end of its source goes back to it.
+
+        Durable before any log takes anything: the seqs that a source lost may be given out again, and after another
+        crash would be taken for what they were before.
+        """
         outcome = Outcome(None, must_sync=True)
-        for found in lost:
-            fact = CopiesLost(found.first_seq, found.last_seq)
-            outcome.facts.append(StoredFact(found.log.log_id, False, [facts.encode(fact)]))
-        engine.add(outcome)
+        for found in self._derivation.lost:
+            if found.log.log_id in self._machine.logs:
+                fact = CopiesLost(found.first_seq, found.last_seq)
+                outcome.facts.append(StoredFact(found.log.log_id, False, [facts.encode(fact)]))
+        for router in list(self._machine.routers):
+            outcome.facts += rewind(self._machine, router)
+        if not outcome.facts:
+            return
+        ticket = engine.add(outcome)
+        engine.flush()
+        while not ticket.done:
+            work()
+        if ticket.error is not None:
+            with suppress(LogStopped):
+                wal.close()
+            raise ticket.error
 
     def _skip_seqs(self, engine: Engine, logs: Iterable[Log]) -> None:
         """After a power loss: no seq that may have been acked is assigned again, and readers are told of the range."""

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from topics.core.batch import OpenStage
+from topics.core.heap import queue_for
 from topics.core.log import Log
 from topics.core.machine import Machine
-from topics.core.queue import Queue
 from topics.core.registry import META_LOG_ID, Topic
 from topics.core.run import Run
-from topics.engine import images, routerimages
+from topics.engine import accountimages, catalogimages, heapimages, images, routerimages
 from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer
 from topics.engine.images import LogImage, MetaImage, RunImage, StageImage, TopicImage
 from topics.errors import Damaged
-from topics.model import TopicType
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
 
@@ -51,6 +50,9 @@ class Restorer:
                 self._machine.routers.put(routerimages.restore_router(routerimages.decode_router(value)))
             elif key.startswith(b"s/"):
                 self._restore_stage(images.decode_stage(value))
+            else:
+                catalogimages.restore(self._machine.catalog, key, value)
+                accountimages.restore(self._machine.accounts, key, value)
         batches = self._machine.batches
         for key, value in sorted(state.items()):
             if key.startswith(b"b/"):
@@ -69,12 +71,18 @@ class Restorer:
 
     def _restore_topic(self, image: TopicImage) -> None:
         topic = Topic(
-            image.name, image.config, image.epoch, image.first_log_id, image.created_ms, sources=image.sources
+            image.name,
+            image.config,
+            image.epoch,
+            image.first_log_id,
+            image.created_ms,
+            sources=image.sources,
+            updated_ms=image.updated_ms,
         )
         self._machine.topics.add(topic)
         for partition, log_id in enumerate(topic.log_ids()):
             log = Log(log_id, topic.name, partition, topic.epoch, self._machine.totals)
-            log.queue = Queue() if topic.config.type is TopicType.QUEUE else None
+            log.queue = queue_for(topic.config)
             self._restore_log(log, topic.config.idempotency_window_ms)
 
     def _restore_stage(self, image: StageImage) -> None:
@@ -91,6 +99,7 @@ class Restorer:
         if image is None:
             return
         self._positions[log.log_id] = image.position
+        heapimages.restore(log, image, self._state)
         images.restore_log(log, image)
         log.runs = self._take_runs(log, image)
         heads = {}

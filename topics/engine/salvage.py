@@ -43,9 +43,9 @@ IDS_SKIPPED = 1 << 20
 """Ids and epochs passed over when some may have been given out that nothing tells of any more."""
 
 
-_FORGETTABLE = re.compile(rb"d/\d+/\d+|b/\d+/.+", re.DOTALL)
-"""Keys of images that nothing hangs on: answers to repeated writes and publishes."""
-_NOT_A_TOPIC = re.compile(rb"m|[ld]/\d+(/\d+)?|b/\d+/.+|[rs]/.+", re.DOTALL)
+_FORGETTABLE = re.compile(rb"[dh]/\d+/\d+|b/\d+/.+", re.DOTALL)
+"""Keys of images that nothing hangs on: answers to repeated writes and publishes, and in what order messages wait."""
+_NOT_A_TOPIC = re.compile(rb"m|[ldh]/\d+(/\d+)?|b/\d+/.+|[rs]/.+", re.DOTALL)
 
 REBUILT = "what it names is rebuilt from the segments and the WAL"
 

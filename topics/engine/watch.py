@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from topics.core import priority
+from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.registry import Topic
@@ -138,7 +139,7 @@ class Watch:
             log = self._machine.logs[log_id]
             topic = self._machine.topics.get(log.topic)
             # A stage has a log as well, and the name of the topic it is for.
-            if topic is None or topic.first_log_id != log_id:
+            if topic is None or topic.first_log_id != log_id or topic.name in INTERNAL_TOPICS:
                 continue
             # Every beginning of the name: their number does not depend on how many are watching.
             for end in range(len(topic.name) + 1):

@@ -1,7 +1,8 @@
 """Answers: success and error bodies, and the ways a handler gives one that is not ready yet.
 
 Every body is one JSON object with a `performance` object in it. An error is `{"error": {code, message, detail}}`;
-what a program must know of it is in `detail`, and what HTTP wants to know of it is in headers made from `detail`.
+what a program must know of it is in `detail`, and what HTTP wants to know of it is in headers made from `detail`. On
+`/v1`, whose clients know gRPC, `code` is the canonical one and ours is `reason`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from topics.server.message import Reply, Request, Response
 
 NS_PER_MS = 1e6
 DIGITS = 3
+CANONICAL_PATHS = "/v1/"
+PRECONDITION = "FAILED_PRECONDITION"
+PRECONDITION_STATUS = 412
+"""Of an error on `/v1`; on `/v0` it is a 409."""
 
 log = logging.getLogger(__name__)
 
@@ -47,16 +52,33 @@ def success(
     return Response(status, msgspec.json.encode({**fields, "performance": _performance(context, request, measured)}))
 
 
+PRIVATE_HEADERS: Headers = ((b"Cache-Control", b"no-store"), (b"X-Content-Type-Options", b"nosniff"))
+
+
+def private(context: Context, request: Request, fields: Mapping[str, Any], status: int = 200) -> Response:
+    """The same for what is about people and keys: no cache keeps it, and no browser takes it for anything else."""
+    response = success(context, request, fields, status)
+    response.headers = PRIVATE_HEADERS
+    return response
+
+
 def failure(context: Context, request: Request, error: TopicsError) -> Response:
     if isinstance(error, Internal):
         log.error("%s %s failed: %s", request.method, request.path, error.message, extra=_about(request))
-    context.traffic.refused(error.http_status, error.code)
-    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    status, body = _refused(request, error)
+    context.traffic.refused(status, error.code)
     if error.detail:
         body["detail"] = error.detail
     envelope = {"error": body, "performance": _performance(context, request, {})}
     encoded = msgspec.json.encode(envelope)
-    return Response(error.http_status, encoded, headers=_headers(error))
+    return Response(status, encoded, headers=_headers(error))
+
+
+def _refused(request: Request, error: TopicsError) -> tuple[int, dict[str, Any]]:
+    if not request.path.startswith(CANONICAL_PATHS):
+        return error.http_status, {"code": error.code, "message": error.message}
+    status = PRECONDITION_STATUS if error.grpc_code == PRECONDITION else error.http_status
+    return status, {"code": error.grpc_code, "reason": error.code, "message": error.message}
 
 
 def bug(context: Context, request: Request, error: BaseException) -> Response:
@@ -64,7 +86,7 @@ def bug(context: Context, request: Request, error: BaseException) -> Response:
     log.error("%s %s failed", request.method, request.path, exc_info=error, extra=_about(request))
     context.traffic.refused(Internal.http_status, Internal.code)
     where = f"; the server's log has it under request id {request.request_id}" if request.request_id else ""
-    body = {"code": Internal.code, "message": f"an internal error{where}"}
+    _, body = _refused(request, Internal(f"an internal error{where}"))
     envelope = {"error": body, "performance": _performance(context, request, {})}
     return Response(Internal.http_status, msgspec.json.encode(envelope))
 
@@ -102,6 +124,19 @@ def later(context: Context, request: Request, reply: Reply, work: Coroutine[Any,
 
     task = asyncio.get_running_loop().create_task(work)
     context.tasks.add(task)
+    task.add_done_callback(done)
+
+
+def keep(context: Context, work: Coroutine[Any, Any, None]) -> None:
+    """Do something that no answer waits for; what goes wrong is logged."""
+
+    def done(task: asyncio.Task[None]) -> None:
+        context.chores.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a chore failed", exc_info=error)
+
+    task = asyncio.get_running_loop().create_task(work)
+    context.chores.add(task)
     task.add_done_callback(done)
 
 

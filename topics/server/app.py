@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from errno import EACCES, EEXIST, ENOENT, ENOTDIR, EPERM, EROFS
 from functools import partial
 from types import TracebackType
@@ -27,22 +27,30 @@ from topics.engine.recovery import Progress
 from topics.errors import InvalidSetting
 from topics.server.accesslog import with_access_log, with_refusals_logged
 from topics.server.answers import failure
+from topics.server.audit import Audit
 from topics.server.auth import check_bind
 from topics.server.connections import Connections
 from topics.server.context import Context
 from topics.server.cors import Cors
 from topics.server.dispatch import Dispatcher
+from topics.server.grpcdoor import grpc_listener
+from topics.server.hashing import Hashing
 from topics.server.httpoptions import HttpOptions
 from topics.server.lane import Lane
 from topics.server.listener import stop_listening
 from topics.server.logs import fields
 from topics.server.message import Dispatch, Refuse
+from topics.server.observing import Observer
 from topics.server.openfiles import connections_max, reserved_files
 from topics.server.overruns import Overruns
+from topics.server.routes.users import link_to
+from topics.server.signing import Signing
 from topics.server.table import ROUTES, Table
 from topics.server.tracing import spans_for
 from topics.server.track import TrackOf, no_track
 from topics.server.tracked import TrackedProtocol
+from topics.server.upkeep import Upkeep
+from topics.server.websessions import WebSessions
 from topics.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,13 +71,25 @@ log = logging.getLogger(__name__)
 class Server:
     """Entered with `async with`: bound inside, drained and closed behind it."""
 
-    def __init__(self, settings: Settings, clock: Clock, make_opener: MakeOpener = opener) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        make_opener: MakeOpener = opener,
+        hashing: Hashing | None = None,
+        origins: Mapping[str, str] | None = None,
+    ) -> None:
+        """`origins` says where settings come from, for those who ask."""
         check_bind(settings)
         self._settings = settings
         self._clock = clock
         self._make_opener = make_opener
-        self._context = Context(settings, record_limits(settings), clock, clock.now_ms())
+        self._context = Context(settings, record_limits(settings), clock, clock.now_ms(), hashing=hashing or Hashing())
         self._overruns = Overruns(self._totals)
+        self._context.origins = origins or {}
+        self._upkeep = Upkeep(self._context)
+        self.set_up_link = ""
+        """Where the first user is made, once the server is ready and has none."""
         self.key_count = len(self._context.authenticator)
         self._options = _http_options(settings)
         self._connections = Connections(clock, self._context.heading, self._options.idle_timeout_s, connections_max())
@@ -83,7 +103,10 @@ class Server:
         self._track_of: TrackOf = no_track if ordinary else lane.track_of
         self.url = ""
         """Where the server listens, once it does; with port 0, the port that the system chose."""
+        self.grpc_address = ""
+        """Where gRPC is, `host:port`; empty when there is none."""
         self._listener: asyncio.Server | None = None
+        self._grpc = grpc_listener(self._context)
         self._recovery: asyncio.Task[None] | None = None
 
     @property
@@ -113,12 +136,15 @@ class Server:
         self._listener = await self._listen()
         host, port = self._listener.sockets[0].getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        log.info("listening", extra=fields(url=self.url, data_dir=self._settings.data_dir, keys=self.key_count))
-        if not self.key_count:
+        await self._start_grpc(self._listener)
+        told = fields(url=self.url, grpc=self.grpc_address, data_dir=self._settings.data_dir, keys=self.key_count)
+        log.info("listening", extra=told)
+        if not self._context.authenticator.is_on:
             log.warning("authentication is off: everybody who reaches the address may do everything")
         self._connections.start()
         self._context.throttle.start(asyncio.get_running_loop())
         self._overruns.start(asyncio.get_running_loop())
+        self._upkeep.start(asyncio.get_running_loop())
         self._recovery = asyncio.create_task(self._recover())
 
     async def _listen(self) -> asyncio.Server:
@@ -142,6 +168,16 @@ class Server:
                 settings=["TOPICS_HOST", "TOPICS_PORT"],
             ) from error
 
+    async def _start_grpc(self, listener: asyncio.Server) -> None:
+        if self._grpc is None:
+            return
+        try:
+            await self._grpc.start()
+        except BaseException:
+            listener.close()
+            raise
+        self.grpc_address = self._grpc.address
+
     async def _recover(self) -> None:
         context = self._context
         began_ns = self._clock.ticks_ns()
@@ -156,7 +192,16 @@ class Server:
                 settings=["TOPICS_DATA_DIR"],
             ) from error
         context.recovery_progress = 1.0
+        try:
+            await self._open_accounts(host)
+        except BaseException:
+            await host.close()
+            raise
+        context.observer = Observer(context, self._connections)
+        context.observer.begin(host.engine)
         context.host = host
+        if self._grpc is not None:
+            await self._grpc.ready()
         report = host.engine.report
         log.info(
             "ready",
@@ -169,6 +214,20 @@ class Server:
         )
         for note in report.notes:
             log.warning("mended", extra=fields(note=note))
+
+    async def _open_accounts(self, host: Host) -> None:
+        context, store = self._context, host.engine.store
+        audit = Audit(store.fs, store.directory, self._clock, host)
+        await audit.start()
+        context.audit = audit
+        if not context.authenticator.is_on:
+            return
+        signing = Signing(store.fs, store.directory, self._clock)
+        await asyncio.to_thread(signing.load)
+        web = WebSessions(context.accounts, signing, self._clock, self._settings.forwarded)
+        context.web = context.authenticator.sessions = web
+        if not host.engine.machine.accounts.users:
+            self.set_up_link = f"{self.url}{link_to(context.door.offer_set_up())}"
 
     def _progress(self, done: float) -> None:
         """Called on the thread that recovers; one assignment needs no lock."""
@@ -208,13 +267,26 @@ class Server:
         host = self._context.host
         if host is not None:
             host.end_waiting()
+        drain_s = self._settings.drain_ms / 1000
         try:
-            cut_off = await self._connections.drain(self._settings.drain_ms / 1000)
+            drained = self._connections.drain(drain_s)
+            if self._grpc is None:
+                cut_off = await drained
+            else:
+                cut_off, _ = await asyncio.gather(drained, self._grpc.stop(drain_s))
         finally:
             self._connections.stop()
             self._context.throttle.stop()
             self._overruns.stop()
+            self._upkeep.stop()
             await self._context.sql.close()
+            if self._context.chores:
+                await asyncio.wait(self._context.chores)
+            if host is not None:
+                self._upkeep.note_used_keys()
+            if self._context.audit is not None:
+                await self._context.audit.close()
+            self._context.hashing.close()
             if host is not None:
                 await host.close()
             if self._spans is not None:

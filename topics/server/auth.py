@@ -1,8 +1,9 @@
-"""Static keys: who a request comes from, and whether a setting would let in the world.
+"""Who a request comes from, static keys, and whether a setting would let in the world.
 
 `TOPICS_API_KEYS` is read once. What is kept of a key is its SHA-256 digest; the text is dropped before the first
 request, and no message quotes any part of an entry, since a slip of the pen may have put the secret into any field.
 A presented token is hashed and compared with every key in constant time, without stopping at the one that fits.
+Managed keys (`managedkeys.py`) and sign-ins (`websessions.py`) are asked behind them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from hmac import compare_digest
 from ipaddress import ip_address
 from operator import or_
 
+from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.names import ROUTER_RULE, shorten
 from topics.errors import Forbidden, InvalidSetting, Unauthorized
+from topics.server.managedkeys import KEY_START, ManagedKeys, Unverified
 from topics.server.message import Request
 from topics.server.principal import ALL_SCOPES, EVERYBODY, Principal, Scope
+from topics.server.websessions import WebSessions
 from topics.settings import Settings
 
 KEYS_VARIABLE = "TOPICS_API_KEYS"
@@ -52,16 +56,19 @@ class Key:
 
 
 class Authenticator:
-    """Knows the keys. Without any, everybody may do everything."""
+    """Knows the keys, and whom to ask for the others. Where it is off, everybody may do everything."""
 
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
+    def __init__(self, keys: Iterable[Key] = (), is_on: bool = False) -> None:
         self._keys = tuple(keys)
+        self.is_on = is_on or bool(self._keys)
+        self.managed: ManagedKeys | None = None
+        self.sessions: WebSessions | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Authenticator:
         """Takes the keys out of the settings. Raises `InvalidSetting` rather than grant what may not be meant."""
         if settings.api_keys is None:
-            return cls()
+            return cls(is_on=settings.auth)
         # The text lives in the frames below this one only, which are gone when the error is raised.
         keys, problems = parse_keys(settings.api_keys.take())
         if problems:
@@ -75,19 +82,53 @@ class Authenticator:
         return iter(self._keys)
 
     def authenticate(self, request: Request) -> Principal:
-        """Who asks; `Unauthorized` when keys are configured and the request brings none of them."""
-        return self.owner(_token(request.headers.get("authorization", ""))) if self._keys else EVERYBODY
+        """Who asks; `Unauthorized` when authentication is on and the request brings no key and no session."""
+        if not self.is_on:
+            return EVERYBODY
+        header = request.headers.get("authorization")
+        if header is None and self.sessions is not None:
+            signed_in = self.sessions.owner(request)
+            if signed_in is not None:
+                return signed_in
+        return self.owner(_token(header or ""))
 
     def owner(self, token: str) -> Principal:
-        """Whose key a text is; `Unauthorized` when it is none."""
+        """Whose key a text is; `Unauthorized` when it is none, and `Unverified` when that takes a while to see."""
         presented = _digest(token)
         found = None
         for key in self._keys:
             if compare_digest(key.digest, presented):
                 found = key.principal
-        if found is None:
-            raise Unauthorized("a known key is needed: send it as `Authorization: Bearer <key>`")
-        return found
+        if found is not None:
+            return found
+        if self.managed is not None and token.startswith(KEY_START):
+            return self.managed.owner(token, presented)
+        raise Unauthorized("a known key is needed: send it as `Authorization: Bearer <key>`")
+
+    async def slow_owner(self, token: str, address: str) -> Principal:
+        """The same, taking its time."""
+        try:
+            return self.owner(token)
+        except Unverified as unverified:
+            await self.verify(unverified, address)
+            return self.owner(token)
+
+    async def verify(self, unverified: Unverified, address: str) -> None:
+        assert self.managed is not None, "only a managed key has to be verified"
+        await self.managed.verify(unverified, address)
+
+    def owned(self, owner: str) -> Principal:
+        """What an owner that accounts know may do now; `Unauthorized` when that is nothing."""
+        kind, _, name = owner.partition(":")
+        if kind == "key" and self.managed is not None:
+            return self.managed.by_id(name)
+        if kind == "session" and self.sessions is not None:
+            return self.sessions.by_id(name)
+        raise Unauthorized("whoever asked for this is not known any more")
+
+    def still(self, principal: Principal) -> Principal:
+        """What somebody who was let in before may do now; `Unauthorized` when a key was revoked or a session ended."""
+        return principal if not principal.owner else self.owned(principal.owner)
 
 
 def _token(header: str) -> str:
@@ -111,6 +152,8 @@ def check_scope(principal: Principal, needed: Scope) -> None:
 
 def check_name(principal: Principal, name: str, field: str = "topic") -> None:
     """A name in a path or a body lies within the key's prefixes; `field` says where it was found."""
+    if name in INTERNAL_TOPICS:
+        raise Forbidden(f"{name} belongs to the server: `topics audit` and /v1/audit show it", field=field, name=name)
     if not principal.may_touch(name):
         shown = shorten(name)
         message = f'this key may not touch {field} "{shown}": its names begin with {" or ".join(principal.prefixes)}'
@@ -186,11 +229,13 @@ def _parse_prefixes(text: str) -> tuple[str, ...]:
 
 def check_bind(settings: Settings) -> None:
     """Refuse to be open to the world without keys."""
-    if settings.api_keys is not None or settings.allow_insecure_no_auth or is_loopback(settings.host):
+    is_on = settings.api_keys is not None or settings.auth
+    if is_on or settings.allow_insecure_no_auth or is_loopback(settings.host):
         return
     raise InvalidSetting(
         f"TOPICS_HOST={settings.host} can be reached from outside and no keys are configured: expected keys in "
-        f"{KEYS_VARIABLE}, or TOPICS_HOST=127.0.0.1, or TOPICS_ALLOW_INSECURE_NO_AUTH=1 in a network you trust",
+        f"{KEYS_VARIABLE}, or TOPICS_AUTH=1 for users and keys of its own, or TOPICS_HOST=127.0.0.1, or "
+        "TOPICS_ALLOW_INSECURE_NO_AUTH=1 in a network you trust",
         settings=["TOPICS_HOST", KEYS_VARIABLE],
     )
 

@@ -18,7 +18,7 @@ def show_banner(console: Console, settings: Settings, url: str, *, key_count: in
     facts.add_column(overflow="fold")
     facts.add_row("address", Text(url, style="bold cyan"))
     facts.add_row("data", Text(f"{settings.data_dir} ({_counted(topic_count, 'topic')})"))
-    facts.add_row("auth", _auth(key_count))
+    facts.add_row("auth", _auth(key_count, settings.auth))
     facts.add_row("reference", Text(f"{url}/v0/docs"))
     console.print(Panel(facts, title="topics", title_align="left", border_style="cyan", expand=False))
     # Outside the frame and never broken into lines, so that they can be copied.
@@ -27,10 +27,12 @@ def show_banner(console: Console, settings: Settings, url: str, *, key_count: in
     console.print("Ctrl-C stops the server; what was acked is kept.", style="dim")
 
 
-def _auth(key_count: int) -> Text:
+def _auth(key_count: int, accounts: bool) -> Text:
     if key_count:
         return Text(f"on, {_counted(key_count, 'key')}", style="green")
-    return Text("off: everybody who reaches the address may do everything (TOPICS_API_KEYS)", style="yellow")
+    if accounts:
+        return Text("on, users and managed keys", style="green")
+    return Text("off: everybody who reaches the address may do everything (TOPICS_AUTH=1)", style="yellow")
 
 
 def _counted(count: int, noun: str) -> str:

@@ -6,12 +6,18 @@ In this order: the route (404, 405), the key (401), what the key may do (403), t
 
 from __future__ import annotations
 
+import asyncio
+
+from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.names import shorten
-from topics.errors import TopicsError, UnsupportedMediaType
-from topics.server.answers import bug, failure
+from topics.errors import TopicsError, Unauthorized, UnsupportedMediaType
+from topics.server.answers import bug, failure, keep, later
 from topics.server.arrow import ARROW_STREAM, sends_arrow
+from topics.server.audit import BEGUN
+from topics.server.auditing import is_noted, note, note_failure
 from topics.server.auth import Authenticator, check_name, check_scope
 from topics.server.context import Context
+from topics.server.managedkeys import Unverified
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, NO_SCOPE
 from topics.server.quota import Quota, Release
@@ -19,9 +25,14 @@ from topics.server.route import Route
 from topics.server.streaming import StreamResponse
 from topics.server.table import Table
 from topics.server.traffic import RouteTraffic
+from topics.server.websessions import address_of
 
 _JSON_TYPES = {"application/json", "application/json; charset=utf-8"}
 """What nearly every client sends, letter for letter."""
+
+
+REFUSED = 400
+"""From this status on an answer is a refusal."""
 
 
 class Dispatcher:
@@ -37,9 +48,16 @@ class Dispatcher:
         try:
             self._answer(request, reply)
         except TopicsError as error:
+            if isinstance(error, Unauthorized):
+                self._note_refused(request, error)
             reply(failure(self._context, request, error))
         except Exception as error:
             reply(bug(self._context, request, error))
+
+    def _note_refused(self, request: Request, error: Unauthorized) -> None:
+        """Somebody tried a key. The answer does not wait for the line."""
+        if "authorization" in request.headers and self._context.audit is not None:
+            keep(self._context, note_failure(self._context, request, "key_refused", request.path, error.code))
 
     def _answer(self, request: Request, reply: Reply) -> None:
         if request.method == "OPTIONS":
@@ -50,6 +68,25 @@ class Dispatcher:
         traffic = self._context.traffic.of(route.method, route.path)
         if traffic.arrived():
             reply = self._timed(traffic, request, reply)
+        try:
+            self._admit(route, request, reply)
+        except Unverified as unverified:
+            later(self._context, request, reply, self._verify(route, request, unverified))
+
+    async def _verify(self, route: Route, request: Request, unverified: Unverified) -> Response:
+        """A key that nobody has shown before: its secret is compared on a thread, and then it is a request like any."""
+        try:
+            await self._authenticator.verify(unverified, address_of(request, self._context.settings.forwarded))
+        except Unauthorized as error:
+            self._note_refused(request, error)
+            raise
+        answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._admit(route, request, answered.set_result)
+        return await answered
+
+    def _admit(self, route: Route, request: Request, reply: Reply) -> None:
+        if route.name_param is not None and request.params[route.name_param] in INTERNAL_TOPICS:
+            check_name(request.principal, request.params[route.name_param], route.name_param)
         if route.scope is not NO_SCOPE or route.keyed or (route.probe and self._context.settings.probe_auth):
             who = self._context.stream_tokens if route.query_token else self._authenticator
             principal = request.principal = who.authenticate(request)
@@ -72,6 +109,7 @@ class Dispatcher:
         def answered(response: Response) -> None:
             if isinstance(response, StreamResponse):
                 response.release = release
+                self._context.open_streams.add(request.principal, response)
             else:
                 release()
             reply(response)
@@ -95,7 +133,25 @@ class Dispatcher:
             takes_arrow = ARROW_STREAM in route.operation.request_body["content"]
             if not (takes_arrow and sends_arrow(request)):
                 check_content_type(request)
-        route.handler(self._context, request, reply)
+        if is_noted(route) and self._context.audit is not None:
+            later(self._context, request, reply, self._noted(route, request))
+        else:
+            route.handler(self._context, request, reply)
+
+    async def _noted(self, route: Route, request: Request) -> Response:
+        """What administers or destroys is done once its line is in the audit log."""
+        action, name = f"{route.method} {route.path}", next(iter(request.params.values()), "")
+        await note(self._context, request, action, name, outcome=BEGUN)
+        answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        try:
+            route.handler(self._context, request, answered.set_result)
+            response = await answered
+        except TopicsError as error:
+            await note(self._context, request, action, name, outcome=error.code)
+            raise
+        if response.status >= REFUSED:
+            await note(self._context, request, action, name, outcome=f"status {response.status}")
+        return response
 
     def _timed(self, traffic: RouteTraffic, request: Request, reply: Reply) -> Reply:
         def answered(response: Response) -> None:

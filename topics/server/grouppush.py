@@ -24,7 +24,7 @@ from topics.server.sse import frame
 
 _BATCH: Final = (
     b'"topic":"%b",%b"group":"%b","records":[%b],"count":%d,"first_seq":%d,"last_seq":%d,"claim_id":"%b",'
-    b'"deadline":%d,"deliveries":%d,"committed_seq":%d,"head_seq":%d,"lag":%d,"tombstone":%b}'
+    b'"deadline":%d,"visibility_ms":%d,"deliveries":%d,"committed_seq":%d,"head_seq":%d,"lag":%d,"tombstone":%b}'
 )
 
 
@@ -57,6 +57,7 @@ class GroupPush(Push):
             batch.last_seq,
             batch.claim_id.encode(),
             batch.deadline,
+            batch.visibility_ms,
             batch.deliveries,
             batch.committed_seq,
             batch.head_seq,

@@ -135,6 +135,7 @@ COMPONENTS: dict[str, Schema] = {
             "last_seq": U64 | {"description": "Ack with this; 0 when there was nothing."},
             "claim_id": {"type": ["string", "null"], "description": "Names this claim, and no other one ever."},
             "deadline": {"type": "integer", "description": "When the claim runs out."},
+            "visibility_ms": COUNT | {"description": "How long that is from when they were handed out."},
             "deliveries": COUNT | {"description": "How often these were handed out, this time too."},
             **_REACHED,
             **_LAG,

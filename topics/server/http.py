@@ -78,6 +78,7 @@ class HttpProtocol(asyncio.Protocol, ABC):
         self._unsent_bytes = 0
         """What the client had not read when it was last looked at."""
         # How it ends.
+        self._peer = ""
         self._deaf = False
         self._lingers = False
         self._client_ended = False
@@ -94,6 +95,8 @@ class HttpProtocol(asyncio.Protocol, ABC):
             self._end()
             return
         transport.set_write_buffer_limits(high=self._options.write_buffer_high_bytes)
+        peer = transport.get_extra_info("peername")
+        self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -185,7 +188,8 @@ class HttpProtocol(asyncio.Protocol, ABC):
             return
         self._request_count += 1
         request_id = head.request_id or f"{self._id}-{self._request_count}"
-        request = Request(head.method, head.path, head.query, head.headers, body, self._clock.ticks_ns(), request_id)
+        received_ns = self._clock.ticks_ns()
+        request = Request(head.method, head.path, head.query, head.headers, body, received_ns, request_id, self._peer)
         if not head.keep_alive:
             self._deaf = True
             self._lingers = True

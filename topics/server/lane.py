@@ -18,12 +18,13 @@ from collections.abc import Sequence
 from typing import Final
 from weakref import WeakValueDictionary
 
+from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.commands import Append
 from topics.core.records import Json, Records
 from topics.engine.engine import Engine
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
-from topics.errors import TopicsError
+from topics.errors import TopicsError, Unauthorized
 from topics.limits import KIB, TAIL_BATCH_RECORDS_MAX
 from topics.model import Written
 from topics.server.answers import bug, failure
@@ -115,10 +116,25 @@ class Lane:
         """Who asks with this head, and may write to the topic; raises what the dispatch would answer."""
         request = Request(head.method, head.path, head.query, head.headers, b"", 0)
         principal = self._context.authenticator.authenticate(request)
-        if principal is not EVERYBODY:
+        if principal.session_id:
+            raise Unauthorized("a session is looked at on each request")
+        if principal is not EVERYBODY or topic in INTERNAL_TOPICS:
             check_scope(principal, route.scope)
             check_name(principal, topic)
         return principal
+
+    def _may_still(self, track: Track) -> bool:
+        """Whether a managed key still may do what it could when its track was laid."""
+        try:
+            principal = self._context.authenticator.still(track.principal)
+            if principal is not track.principal:
+                route, _ = self._table.find(track.head.method, track.head.path)
+                check_scope(principal, route.scope)
+                check_name(principal, track.topic)
+                track.principal = principal
+        except TopicsError:
+            return False
+        return True
 
     # ---- a turn
 
@@ -153,6 +169,9 @@ class Lane:
         host.begin_turn()
         try:
             for track in due:
+                if track.principal.owner and not self._may_still(track):
+                    self._separate(track, *track.leave())
+                    continue
                 if isinstance(track, JobTrack):
                     self._jobs.run(host, track, self._received_ns)
                     continue

@@ -15,6 +15,8 @@ from topics.model import Durability, TopicState, TopicType
 from topics.server.context import Context
 from topics.server.exposition import Family, counter, gauge, histogram
 from topics.server.groupmetrics import of_groups
+from topics.server.heapmetrics import of_heaps
+from topics.server.pipelinemetrics import of_pipelines
 from topics.server.principal import Principal
 from topics.server.routermetrics import of_routers
 from topics.server.traffic import SAMPLE
@@ -33,7 +35,9 @@ def collect(context: Context, principal: Principal) -> list[Family]:
         families += _totals(engine)
         families += _by_topic(engine, principal)
         families += of_routers(engine, principal)
+        families += of_pipelines(engine, principal)
         families += of_groups(engine, principal)
+        families += of_heaps(engine, principal, context.heap_latency)
         families += _checkpoints(engine)
         families += _backups(engine)
         if isinstance(engine.wal, Wal):
@@ -51,7 +55,9 @@ def _process(context: Context) -> Iterator[Family]:
     yield gauge("topics_loop_lag_ms", "How late the last beat of the event loop came.", context.throttle.lag_ms)
     yield gauge("topics_throttle_share", "Share of the writes that the throttle admits.", context.throttle.share)
     yield counter("topics_throttled_total", "Writes refused by the throttle.", context.throttle.refused)
-    yield gauge("topics_sse_connections", "Event streams and WebSockets open.", context.quota.stream_count)
+    yield gauge(
+        "topics_sse_connections", "Event streams, WebSockets and gRPC streams open.", context.quota.stream_count
+    )
     yield gauge("topics_watch_sessions", "Watch sessions.", len(context.sessions))
 
 
@@ -77,7 +83,6 @@ def _totals(engine: Engine) -> Iterator[Family]:
     for durability in Durability:
         by_class.add(machine.topics.by_class[durability], ("class", durability.value))
     yield by_class
-    yield gauge("topics_routers", "Routers.", 0)
     yield gauge("topics_records_live", "Records retained in all topics and stages.", machine.totals.count)
     yield gauge("topics_bytes_live", "Bytes of data and meta retained in all topics and stages.", machine.totals.bytes)
     doc = "Records evicted although an archive or a group needed them."

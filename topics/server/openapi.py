@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from topics import __version__
-from topics.server import archiveschemas, groupschemas, queueschemas, routerschemas, sqlschemas
+from topics.server import (
+    accountschemas,
+    archiveschemas,
+    auditschemas,
+    groupschemas,
+    heapschemas,
+    observingschemas,
+    pipelineschemas,
+    queueschemas,
+    routerschemas,
+    sqlschemas,
+)
 from topics.server.principal import NO_SCOPE
 from topics.server.route import Route
 from topics.server.schemas import COMPONENTS, answer
@@ -17,11 +28,14 @@ TAGS = {
     "records": "Append records, read them behind a cursor, delete them.",
     "groups": "Positions that the server keeps and consumers share: consume, ack, give back, reset, look.",
     "queues": "Hand out the records of a queue as jobs: lease, complete, give back, push, and bring back dead letters.",
+    "heaps": "Messages by priority: enqueue, pop the best, ack, give back, dead letters. Errors have canonical codes.",
     "routers": "Copy what one topic gets into another: put, look at, list and delete the rules.",
+    "pipelines": "Tables and what is made of their changes and of topics: declare, look at, pause, report, delete.",
     "sql": "Topics, groups and records in SQL statements.",
     "watch": "Follow many topics over one connection: event streams (SSE), and a WebSocket that also writes.",
     "batches": "Writes over several topics that happen together or not at all.",
     "archives": "How far copies elsewhere have come, so that retention can wait for them.",
+    "accounts": "Managed keys, users and sessions: make, look at, change and end them; sign in and out.",
     "operations": "Health, metrics, and this document.",
 }
 _ERRORS = {
@@ -38,6 +52,8 @@ _ERRORS = {
     "503": "Not ready yet, shutting down, or the log has stopped; see `Retry-After`.",
 }
 _OPEN_ERRORS = ("500", "503")
+_PRECONDITION = {"412": "It is not as the call takes it to be: the lease is gone, the topic is no heap."}
+"""On `/v1` as well, where codes are those of gRPC."""
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
@@ -58,9 +74,14 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
             "schemas": COMPONENTS
             | queueschemas.COMPONENTS
             | groupschemas.COMPONENTS
+            | heapschemas.COMPONENTS
             | routerschemas.COMPONENTS
+            | pipelineschemas.COMPONENTS
             | archiveschemas.COMPONENTS
-            | sqlschemas.COMPONENTS,
+            | sqlschemas.COMPONENTS
+            | accountschemas.COMPONENTS
+            | auditschemas.COMPONENTS
+            | observingschemas.COMPONENTS,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer"},
                 "token": {"type": "apiKey", "in": "query", "name": QUERY_NAME},
@@ -86,6 +107,8 @@ def _operation(route: Route) -> dict[str, Any]:
         made["requestBody"] = about.request_body
     statuses = tuple(_ERRORS) if made["security"] else _OPEN_ERRORS
     errors = {status: answer("Error", _ERRORS[status]) for status in statuses}
+    if route.path.startswith("/v1/"):
+        errors |= {status: answer("Error", words) for status, words in _PRECONDITION.items()}
     made["responses"] = dict(sorted((errors | (about.responses or {})).items()))
     return made
 

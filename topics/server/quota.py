@@ -71,6 +71,8 @@ class Quota:
         self._streams_max = streams_max
         self._streams_per_key_max = streams_per_key_max
         self._streams: dict[str, int] = {}
+        self.used: set[str] = set()
+        """Keys that were used since somebody last looked, and emptied it."""
         self._shared: WeakValueDictionary[tuple[str, str], Slot] = WeakValueDictionary()
         """By key and name: the slots of streams that take over from each other."""
 
@@ -84,7 +86,10 @@ class Quota:
         nobody to charge."""
         key_id = principal.key_id
         most = self._inflight_max
-        if not most or not key_id:
+        if not key_id:
+            return _nothing
+        self.used.add(key_id)
+        if not most:
             return _nothing
         if self._inflight.get(key_id, 0) + count > most:
             raise Throttled(
@@ -100,6 +105,7 @@ class Quota:
 
         Streams of a key with the same name, unless that is empty, share one.
         """
+        self.used.add(principal.key_id)
         place = (principal.key_id, name)
         slot = self._shared.get(place) if name else None
         if slot is None:

@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from topics import limits
-from topics.core.config import DEFAULT, as_wire
+from topics.core.config import DEFAULT, as_wire, default
 from topics.core.names import TOPIC_RULE
-from topics.model import Discard, Durability, Reason, TopicType
+from topics.model import Discard, Durability, Mode, Reason, TopicType
 from topics.wire.tokens import WID_CHARS_MAX
 
 Schema = dict[str, Any]
@@ -122,10 +122,19 @@ _CONFIG_SCHEMAS: dict[str, Schema] = {
     },
     "visibility_ms": U64
     | {"description": "How long a consumer of a group has what it was handed; 0 is `TOPICS_GROUP_VISIBILITY_MS`."},
+    "mode": _strings(Mode) | {"description": "Heap: which priority is best. Fixed when the topic is created."},
+    "top_k_bound": {"type": "integer", "minimum": 1, "description": "Heap: how far from the best a pop may be."},
+    "replication_factor": {"type": "integer", "minimum": 1, "maximum": limits.HEAP_REPLICATION_MAX},
+    "retention_ms": U64 | {"description": "Heap: how long dead letters are kept; 0 is for ever."},
+    "max_retries": {"type": "integer", "minimum": 0, "maximum": limits.U32_MAX},
+    "max_payload_bytes": {"type": "integer", "minimum": 1, "maximum": limits.HEAP_PAYLOAD_BYTES_MAX},
+    "compression": FLAG | {"description": "Heap: whether clients may compress what they send."},
+    "dead_letter_ttl_ms": U64 | {"description": "Heap: how long dead letters are kept, if not as `retention_ms` says."},
 }
+_DEFAULTS = as_wire(default("", TopicType.HEAP)) | as_wire(DEFAULT)
 _TOPIC_CONFIG = object_shape(
     "",
-    {name: _CONFIG_SCHEMAS[name] | {"default": default} for name, default in as_wire(DEFAULT).items()},
+    {name: _CONFIG_SCHEMAS[name] | {"default": default} for name, default in _DEFAULTS.items()},
     "Every field may be left out; unknown ones are ignored.",
 )
 MATCH: Schema = {
@@ -145,6 +154,16 @@ _NEW_RECORD = object_shape(
             "type": ["object", "null"],
             "maxProperties": limits.META_KEYS_MAX,
             "additionalProperties": {"type": "string"},
+        },
+        "delay_ms": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "Queue: nobody gets this job earlier, nor before what the request says of all of them.",
+        },
+        "not_before": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "The same as a time, in milliseconds since the epoch, instead of `delay_ms`.",
         },
     },
 )
@@ -188,7 +207,8 @@ COMPONENTS: dict[str, Schema] = {
             "error": object_shape(
                 "code message",
                 {
-                    "code": TEXT | {"description": "Stable; branch on this."},
+                    "code": TEXT | {"description": "Stable; branch on this. On `/v1` a canonical code of gRPC."},
+                    "reason": TEXT | {"description": "On `/v1`: the code that `/v0` has for it."},
                     "message": TEXT | {"description": "For people."},
                     "detail": {"type": "object", "additionalProperties": True},
                 },

@@ -8,6 +8,7 @@ A token is `st_<claims>.<signature>`, both base64url. The claims are JSON: whose
 narrowed to. The signature is an HMAC-SHA256 over them, with a key that is made of `TOPICS_STREAM_TOKEN_SECRET`, or by
 chance at each start. Whose it is, is told by an HMAC of the key's digest: it says nothing to who has the token, and
 leads to nobody once the key is not configured any more. What the token allows is never more than its key allows now.
+Of a managed key or a session it is the owner's name, which is looked up.
 """
 
 from __future__ import annotations
@@ -72,27 +73,35 @@ class StreamTokens:
 
     def make(self, principal: Principal, scopes: Scope, expires_ms: int, patterns: tuple[str, ...], wid: str) -> str:
         """A token for somebody who was authenticated with a key, or needs none."""
-        owner = self._owner_of.get(principal.key_id, "")
+        owner = principal.owner or self._owner_of.get(principal.key_id, "")
         claims = _encode(msgspec.json.encode(Claims(owner, expires_ms, scopes.value, patterns, wid)))
         return f"{TOKEN_START}{claims}.{self._signature(claims)}"
 
     def authenticate(self, request: Request) -> Principal:
         """Who opens a stream: by header as always, or by the first `token` of the query."""
-        if "authorization" in request.headers or not len(self._authenticator):
+        if "authorization" in request.headers or not self._authenticator.is_on:
             return self._authenticator.authenticate(request)
         token = _query_token(request.query)
         claims = self._read(token)
         if claims is None:
+            if not token:
+                return self._authenticator.authenticate(request)
             # A key, or nothing that is known: which of the two is said in the same words.
             return self._authenticator.owner(token)
-        owner = self._owners.get(claims.owner)
-        if owner is None:
-            raise Unauthorized("the key that made this stream token is not configured any more; make a new token")
+        owner = self._owned(claims.owner)
         if claims.expires_ms <= self._clock.now_ms():
             raise Unauthorized("this stream token has expired; make a new one", expires_ts=claims.expires_ms)
         if claims.wid and request.params.get("wid") != claims.wid:
             raise Forbidden("this stream token is for another stream", field="wid")
         return replace(owner, scopes=owner.scopes & Scope(claims.scopes), patterns=claims.patterns)
+
+    def _owned(self, owner: str) -> Principal:
+        if ":" in owner:
+            return self._authenticator.owned(owner)
+        found = self._owners.get(owner)
+        if found is None:
+            raise Unauthorized("the key that made this stream token is not configured any more; make a new token")
+        return found
 
     def _read(self, token: str) -> Claims | None:
         """What a token says, if we have signed it."""

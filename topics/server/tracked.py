@@ -108,7 +108,7 @@ class TrackedProtocol(StreamedProtocol):
     def leave_track(self, head: RequestHead, body: bytes, received_ns: int) -> tuple[Request, Reply]:
         headers = {**head.headers, "content-length": str(len(body))}
         request_id = f"{self._id}-{self._plain_number}"
-        request = Request(head.method, head.path, head.query, headers, body, received_ns, request_id)
+        request = Request(head.method, head.path, head.query, headers, body, received_ns, request_id, self._peer)
         exchange = Exchange(self, head, request)
         if self._pending:
             assert self._pending[0] is self._plain

@@ -75,7 +75,8 @@ class Commands:
         """Begin a command. Whatever is wrong with it is answered."""
         self._count += 1
         request_id = f"{self._connection_id}.{self._count}"
-        request = Request(METHOD, PATH, "", {}, message, self._context.clock.ticks_ns(), request_id, self._principal)
+        received_ns = self._context.clock.ticks_ns()
+        request = Request(METHOD, PATH, "", {}, message, received_ns, request_id, principal=self._principal)
         try:
             command = decode_command(message)
         except TopicsError as error:
@@ -90,6 +91,8 @@ class Commands:
             self._tell_answer(command.request_id, bug(self._context, request, error))
 
     def _begin(self, request: Request, command: Command) -> None:
+        # Who was let in when the socket was opened may have less to say now.
+        self._principal = request.principal = self._context.authenticator.still(self._principal)
         match command:
             case Publish():
                 self._publish(request, command)

@@ -115,6 +115,9 @@ class FileSystem(Protocol):
 
     def free_bytes(self, path: str) -> int: ...
 
+    def restrict(self, path: str) -> None:
+        """Let nobody but the owner read or write a file, as one that holds a secret."""
+
 
 def failure(code: int, path: str) -> OSError:
     """The error the system gives for this `errno`; Python picks the subclass (`FileNotFoundError`, …)."""
@@ -149,6 +152,7 @@ IOVECS_PER_WRITE = 1024
 """Linux's IOV_MAX: one system call takes no more buffers than this."""
 
 NEW_FILE_PERMISSIONS = 0o640
+SECRET_FILE_PERMISSIONS = 0o600
 LOCK_NOTE_BYTES_MAX = 200
 NO_PREALLOCATION = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS})
 
@@ -401,6 +405,9 @@ class RealFs:
     def free_bytes(self, path: str) -> int:
         usage = os.statvfs(path)
         return usage.f_bavail * usage.f_frsize
+
+    def restrict(self, path: str) -> None:
+        os.chmod(path, SECRET_FILE_PERMISSIONS)
 
 
 def _read_boot_id() -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -204,6 +205,13 @@ class SegmentRun:
                 return found
         return None
 
+    def is_live(self, seq: int) -> bool:
+        number = bisect_left(self._last_seqs or self._load_last_seqs(), seq)
+        place = seq - int(self._entries()["first_seq"][number])
+        marks = self._marks(number)
+        # There may be seqs between blocks that were never stored.
+        return place >= 0 and (marks is None or marks[place] != DEAD)
+
     def flagged_live(self) -> int:
         """Records that are not flagged as deleted in the file; no block is looked at."""
         marks = [marks for number in range(self._section.blocks) if (marks := self._marks(number)) is not None]
@@ -250,9 +258,9 @@ class SegmentRun:
         ends = [*starts[1:], len(seqs)]
         return [(int(numbers[start]), start, places[start:end]) for start, end in zip(starts, ends, strict=True)]
 
-    def mark(self, seqs: U64 | list[int]) -> tuple[int, int]:
+    def mark(self, seqs: U64 | list[int], sizes: Mapping[int, int] | None = None) -> tuple[int, int]:
         if isinstance(seqs, list):
-            return self._mark_few(seqs)
+            return self._mark_few(seqs) if sizes is None else self._mark_sized(seqs, sizes)
         seqs = self._stored(seqs)
         self._live()
         # Whatever may turn out to be damaged is read before the first mark is set.
@@ -281,7 +289,7 @@ class SegmentRun:
             at = end
         count = size = 0
         for number, places, block in parts:
-            overlay = self._overlay(number, block)
+            overlay = self._overlay(number, block.count)
             fresh, marked_size = mark_few(block, overlay, places)
             if fresh:
                 self._note_marked(number, np.array(fresh, np.int64), marked_size, overlay)
@@ -291,9 +299,35 @@ class SegmentRun:
         self.live_bytes -= size
         return count, size
 
-    def _overlay(self, number: int, block: Block) -> bytearray:
+    def _mark_sized(self, seqs: list[int], sizes: Mapping[int, int]) -> tuple[int, int]:
+        """`_mark_few` without a look at the blocks."""
+        self._live()
+        last_seqs = self._last_seqs or self._load_last_seqs()
+        entries = self._entries()
+        count = size = 0
+        at = 0
+        while at < len(seqs):
+            number = bisect_left(last_seqs, seqs[at])
+            end = bisect_right(seqs, last_seqs[number], at)
+            first_seq = int(entries["first_seq"][number])
+            overlay = self._overlay(number, int(entries["count"][number]))
+            fresh = [seq for seq in seqs[at:end] if seq >= first_seq and overlay[seq - first_seq] != DEAD]
+            if fresh:
+                places = [seq - first_seq for seq in fresh]
+                for place in places:
+                    overlay[place] = DEAD
+                marked_size = sum(sizes[seq] for seq in fresh)
+                self._note_marked(number, np.array(places, np.int64), marked_size, overlay)
+                count += len(fresh)
+                size += marked_size
+            at = end
+        self.live_count -= count
+        self.live_bytes -= size
+        return count, size
+
+    def _overlay(self, number: int, count: int) -> bytearray:
         overlay = self._overlays.get(number)
-        return bytearray(self._marks(number) or block.count) if overlay is None else overlay
+        return bytearray(self._marks(number) or count) if overlay is None else overlay
 
     def _note_marked(self, number: int, fresh: I64, size: int, overlay: bytearray) -> None:
         self._overlays[number] = overlay
@@ -312,7 +346,7 @@ class SegmentRun:
         return seqs[entries["first_seq"][np.searchsorted(entries["last_seq"], seqs)] <= seqs]
 
     def _mark_block(self, number: int, places: I64, block: Block) -> tuple[int, int]:
-        overlay = self._overlay(number, block)
+        overlay = self._overlay(number, block.count)
         view = np.frombuffer(overlay, np.uint8)
         fresh = places[view[places] != DEAD]
         if not len(fresh):

@@ -105,6 +105,11 @@ class SnapshotStore:
         self._delta_bytes = 0
         self._deltas = 0
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the newest one: its base and what was written on top."""
+        return self._base_bytes + self._delta_bytes
+
     def load(self) -> dict[bytes, bytes]:
         """The newest snapshot. Raises `Damaged` naming file and offset when part of it is missing or damaged."""
         self._fs.make_dir(self._directory)

@@ -172,6 +172,11 @@ class FakeDisk:
         with self.powered("/"):
             return f"fake-boot-{self._boot_number}"
 
+    def restrict(self, path: str) -> None:
+        with self.powered(path):
+            if not self._is_taken(path):
+                raise failure(errno.ENOENT, path)
+
     def free_bytes(self, path: str) -> int:
         with self.powered(path):
             if not self._is_taken(path):

@@ -29,7 +29,8 @@ from topics.storage.fs import Buffer, DirectoryLock, File, FileSystem, Mapping, 
 
 CallName = Literal[
     "open", "map", "rename", "unlink", "list", "exists", "make_dir", "rename_dir", "remove_dir", "sync_dir",
-    "lock", "unlock", "boot_id", "free_bytes", "write_at", "read_at", "size", "truncate", "allocate", "sync", "close",
+    "lock", "unlock", "boot_id", "free_bytes", "restrict", "write_at", "read_at", "size", "truncate", "allocate",
+    "sync", "close",
 ]  # fmt: skip
 CALL_NAMES: tuple[CallName, ...] = get_args(CallName)
 
@@ -260,6 +261,9 @@ class FaultFs:
 
     def free_bytes(self, path: str) -> int:
         return self.perform("free_bytes", path, lambda: self.inner.free_bytes(path))
+
+    def restrict(self, path: str) -> None:
+        self.perform("restrict", path, lambda: self.inner.restrict(path))
 
 
 def _nothing() -> None:

@@ -262,6 +262,9 @@ class MonitorFs:
     def free_bytes(self, path: str) -> int:
         return self.inner.free_bytes(path)
 
+    def restrict(self, path: str) -> None:
+        self.inner.restrict(path)
+
 
 class MonitoredFile:
     def __init__(self, monitor: MonitorFs, trace: _Trace, inner: File) -> None:

@@ -40,11 +40,14 @@ MEMORY_DIR: Final = "/data"
 DEFAULTS: Final[dict[str, Any]] = {
     "host": "127.0.0.1",
     "port": 0,
+    "grpc_port": 0,
+    "no_grpc": True,
     "wal_shards": 1,
     "wal_file_bytes": 1 * MIB,
     "throttle_lag_ms": 0,
 }
-"""Small files, and no throttle: a test machine is slow for reasons of its own."""
+"""Small files, and no throttle: a test machine is slow for reasons of its own. gRPC is for those who ask for it with
+`no_grpc=False`; `grpc_address` then is where."""
 
 
 class TestServer:
@@ -59,6 +62,7 @@ class TestServer:
         self.disk = disk
         self.clock = clock
         self.url = ""
+        self.grpc_address = ""
 
     def client(self, key: str | None = None, **how: Any) -> Client:
         """A client of this server; `how` are keywords of `topics.connect`."""
@@ -78,8 +82,11 @@ class TestServer:
         await server.start()
         await server.ready()
         self.url = server.url
-        port = int(server.url.rpartition(":")[2])
-        self._settings = setting_table.build({**_values(self._settings), "port": port})
+        self.grpc_address = server.grpc_address
+        ports = {"port": int(server.url.rpartition(":")[2])}
+        if self.grpc_address:
+            ports["grpc_port"] = int(self.grpc_address.rpartition(":")[2])
+        self._settings = setting_table.build({**_values(self._settings), **ports})
 
     async def stop(self) -> None:
         """Drain and close. What was written is still there for the next `start`."""
@@ -108,6 +115,10 @@ class RunningServer:
     @property
     def url(self) -> str:
         return self._server.url
+
+    @property
+    def grpc_address(self) -> str:
+        return self._server.grpc_address
 
     def client(self, key: str | None = None, **how: Any) -> sync.Client:
         """A plain client of this server; `how` are keywords of `topics.sync.connect`."""

@@ -2,7 +2,8 @@
 
 The columns of the answer are always the same: `seq` (int64), `ts` (timestamp in UTC), and `node`, `tag`, `meta` and
 `data` as strings, of which the last two are JSON text as it was written. What a record has not is null. Of a queue they
-are followed by `state` (ready, leased or delayed) and `attempts`, how often the job was handed out.
+are followed by `state` (ready, leased or delayed) and `attempts`, how often the job was handed out. Of a heap
+`attempts` are the deliveries that failed, and a column `priority` (int64) comes behind them.
 
 Nothing is done a record in Python. The pieces of a text that follow each other are an Arrow array as they lie there,
 with the places of the cuts as offsets: data, what stands between, data, what stands between. Taking every second
@@ -20,7 +21,10 @@ import pyarrow as pa
 
 from topics.core.block import Block, Buffer
 from topics.core.cut import Shape
+from topics.core.heap import Heap
+from topics.core.heaprecord import priorities
 from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable
+from topics.core.log import Log
 from topics.core.read import Span
 
 I64 = npt.NDArray[np.int64]
@@ -39,6 +43,7 @@ SCHEMA: Final = pa.schema(
 JOB_SCHEMA: Final = SCHEMA.append(pa.field("state", pa.string(), nullable=False)).append(
     pa.field("attempts", pa.int32(), nullable=False)
 )
+MESSAGE_SCHEMA: Final = JOB_SCHEMA.append(pa.field("priority", pa.int64(), nullable=False))
 _STATES: Final = {FREE: "ready", LEASED: "leased", DELAYED: "delayed", LEAVING: "leased"}
 _US_PER_MS: Final = 1000
 _DATA_KEY: Final = len(',"data":')
@@ -55,6 +60,20 @@ def arrow_jobs(leases: LeaseTable, spans: Sequence[Span], shape: Shape) -> bytes
     states, attempts = leases.conditions(table.column("seq").to_pylist())
     columns = [pa.array([_STATES[state] for state in states], pa.string()), pa.array(attempts, pa.int32())]
     return _stream(pa.Table.from_arrays([*table.columns, *columns], schema=JOB_SCHEMA))
+
+
+def arrow_messages(log: Log, heap: Heap, spans: Sequence[Span], shape: Shape) -> bytes:
+    """The same for messages of a heap. The caller has had it look at its log."""
+    table = _table(spans, shape)
+    seqs = table.column("seq").to_pylist()
+    states, deliveries = heap.leases.conditions(seqs)
+    said = ["leased" if seq in heap.exhausted else _STATES[state] for seq, state in zip(seqs, states, strict=True)]
+    failed = [count - (state == LEASED) for count, state in zip(deliveries, states, strict=True)]
+    came_with = priorities(log, seqs)
+    for at, seq in enumerate(seqs if heap.changed else ()):
+        came_with[at] = heap.changed.get(seq, came_with[at])
+    columns = [pa.array(said, pa.string()), pa.array(failed, pa.int32()), pa.array(came_with, pa.int64())]
+    return _stream(pa.Table.from_arrays([*table.columns, *columns], schema=MESSAGE_SCHEMA))
 
 
 def _table(spans: Sequence[Span], shape: Shape) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from topics.core.records import RecordLimits
-from topics.core.waits import WAIT_MS_LIMIT, uniform_waits
+from topics.core.waits import staged_waits
 from topics.errors import InvalidRequest
 from topics.limits import STAGES_PER_BATCH_MAX, U64_MAX
 from topics.wire import json
@@ -64,18 +64,8 @@ def stage_request(stage: str, batch: WriteBatch, at: int | None) -> StageRequest
             field="producer_id",
             expected="no idempotency_key, producer_id, epoch or sequence",
         )
-    return StageRequest(stage, batch, at, _waits(batch))
-
-
-def _waits(batch: WriteBatch) -> bytes:
-    """A delay counts from the publish and a time does not, so each record has one of them."""
-    if bool(batch.delay_ms) + bool(batch.not_before_ms) + bool(batch.waits) > 1:
-        expected = "one of delay_ms and not_before, for all records or as a column"
-        raise InvalidRequest(f"staged records wait in one way: {expected}", field="delay_ms", expected=expected)
-    if max(batch.delay_ms, batch.not_before_ms) >= WAIT_MS_LIMIT:
-        field = "delay_ms" if batch.delay_ms else "not_before"
-        raise InvalidRequest("no time is that far away", field=field, expected=f"less than {WAIT_MS_LIMIT}")
-    return batch.waits or uniform_waits(batch.records.count, batch.not_before_ms or -batch.delay_ms)
+    waits = staged_waits(batch.records.count, batch.delay_ms, batch.not_before_ms, batch.waits)
+    return StageRequest(stage, batch, at, waits)
 
 
 def decode_publish(body: bytes) -> PublishRequest:

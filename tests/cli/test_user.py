@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from tests.cli.rig import Command
+
+
+def test_a_user_is_added_changed_and_removed(topics: Command, topic: str) -> None:
+    email = f"{topic.lower()[:40]}@example.org"
+    said = topics("user", "add", email.upper())
+    (made,) = said.lines
+    assert said.code == 0 and (made["email"], made["role"], made["status"]) == (email, "viewer", "invited")
+    assert "#setup=" in made["link"] and made["link"].startswith("http://" if "--url" in topics.where else "/#")
+    assert topics("user", "add", email).code == 4
+    assert topics.good("user", "role", email, "operator")[0]["role"] == "operator"
+    assert topics.good("user", "disable", email)[0]["status"] == "disabled"
+    assert topics.good("user", "enable", email)[0]["status"] == "invited"
+    assert "#setup=" in topics.good("user", "passwd", email)[0]["link"]
+    assert [user["role"] for user in topics.good("user", "ls") if user["email"] == email] == ["operator"]
+    assert topics.good("user", "rm", email)[0]["deleted"] is True
+    assert topics("user", "rm", email).code == 3
+    assert topics("user", "rm").code == 2
+
+
+def test_for_people(topics: Command, topic: str) -> None:
+    email = f"{topic.lower()[:40]}@example.org"
+    said = topics("user", "add", email, "--role", "admin", "--no-json")
+    assert "#setup=" in said.out and "choose a password" in said.err
+    assert email in topics("user", "ls", "--no-json").out
+    assert f"{email} is viewer now" in topics("user", "role", email, "viewer", "--no-json").out
+    assert f"removed {email}" in topics("user", "rm", email, "--no-json").out
+    assert topics("user", "add", "nobody", "--no-json").code == 2
+
+
+def test_a_password_from_stdin(tmp_path: object, capfd: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = Command(capfd, ["--dir", f"{tmp_path}/data"])
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
+    (made,) = topics.good("user", "add", "ada@example.org", "--role", "admin", "--password-stdin")
+    assert made["status"] == "active" and "link" not in made
+    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+    said = topics("user", "passwd", "ada@example.org", "--password-stdin")
+    assert said.code == 2 and "short" not in said.err.replace("10 to 256", "")
+    assert topics("user", "rm", "ada@example.org").code == 4
