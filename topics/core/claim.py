@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from topics.core import deadletter
 from topics.core.commands import Claim, Claimer
 from topics.core.facts import Claimed, Hand, LeaseFact, Released, encode
-from topics.core.job import job_texts, stored_texts
+from topics.core.job import JobTexts, jobs_text
 from topics.core.log import Log
 from topics.core.names import check_node
 from topics.core.outcome import BegunMove, Outcome, StoredFact
@@ -78,38 +78,40 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
     wanted = [min(claimer.max, machine.bounds.claim_max) for claimer in command.claimers]
     found = _find(topic, log, queue, sum(wanted))
+    texts = JobTexts(log)
     try:
-        texts = stored_texts(log, found.seqs, CLAIM_BYTES_MAX)
+        count = texts.fitting_count(found.seqs, CLAIM_BYTES_MAX)
+        # Who waited for others to join shares the oldest with them; else it is as if they had asked one after another.
+        divide = deal if topic.config.claim_jitter_ms else cut
+        dealt = divide(found.seqs[:count], shares(count, wanted))
+        pieces = [texts.pieces(seqs) for seqs in dealt]
     except TopicsError:
         queue.leases.give_back([*found.exhausted, *(seq for seq in found.seqs if seq in queue.leases)])
         raise
-    if len(texts) < len(found.seqs):
-        _leave_rest(queue, found, len(texts))
-    text_of = dict(zip(found.seqs, texts, strict=True))
+    if count < len(found.seqs):
+        _leave_rest(queue, found, count)
     queue.cursor = found.cursor
     facts: list[StoredFact] = []
     moves = _bury(machine, topic, log, queue, found.exhausted, facts, now_ms)
     hands: list[Hand] = []
-    answers: list[tuple[list[int], list[bytes]]] = []
-    # Who waited for others to join shares the oldest with them; else it is as if they had asked one after the other.
-    divide = deal if topic.config.claim_jitter_ms else cut
-    dealt = divide(found.seqs, shares(len(found.seqs), wanted))
-    for claimer, seqs in zip(command.claimers, dealt, strict=True):
-        jobs: list[bytes] = []
+    answers: list[tuple[list[int], bytes, int]] = []
+    for claimer, seqs, cut_text in zip(command.claimers, dealt, pieces, strict=True):
+        text, token = b"", 0
         if seqs:
             lease_ms = topic.config.lease_ms if claimer.lease_ms is None else clamp_lease_ms(claimer.lease_ms)
             deadline_ms = now_ms + lease_ms
             token = queue.next_token(machine.incarnation, len(seqs))
             hands.append(Hand(claimer.node, seqs, deadline_ms + 1, token))
             deliveries = queue.hand_out(hands[-1], claimer.connection)
-            jobs = job_texts(seqs, text_of, token, deadline_ms, deliveries)
-        answers.append((seqs, jobs))
+            text = jobs_text(cut_text, token, deadline_ms, deliveries)
+        answers.append((seqs, text, token))
     if hands:
         facts += stored_fact(topic, log, Claimed(hands, found.cursor))
     ready = queue.ready_count(log)
+    name, partition = topic.name, log.partition
     reply = tuple(
-        ClaimedJobs(topic=topic.name, partition=log.partition, node=claimer.node, jobs=jobs, seqs=seqs, ready=ready)
-        for claimer, (seqs, jobs) in zip(command.claimers, answers, strict=True)
+        ClaimedJobs(topic=name, partition=partition, node=claimer.node, text=text, seqs=seqs, ready=ready, token=token)
+        for claimer, (seqs, text, token) in zip(command.claimers, answers, strict=True)
     )
     must_sync = bool(facts) and topic.config.leases_durable
     return Outcome(reply, facts, must_sync, log, durability=topic.config.durability, moves=moves)

@@ -452,9 +452,22 @@ class Log:
 
     def delete_seqs(self, seqs: Iterable[int]) -> None:
         """Remove single records, as far as they are here; the cost is that of what is named."""
+        places = self._places(sorted(set(seqs)))
+        for run, found in places if len(places) > 1 else ():
+            for seq in found:
+                live.marks_at(run, seq)  # May be damaged: before anything has changed.
+        for run, found in places:
+            self._mark(run, found)
+        self._drop_dead([run for run, _ in places])
+
+    def _places(self, seqs: list[int]) -> list[tuple[Run, list[int]]]:
+        """The runs that hold these, each with those that it holds."""
+        run = self.run_at(seqs[0]) if seqs else None
+        if run is not None and seqs[-1] <= run.last_seq:
+            return [(run, seqs)]
         places: list[tuple[Run, list[int]]] = []
         last_seq = 0
-        for seq in sorted(set(seqs)):
+        for seq in seqs:
             if seq > last_seq:
                 run = self.run_at(seq)
                 if run is None:
@@ -462,12 +475,7 @@ class Log:
                 places.append((run, []))
                 last_seq = run.last_seq
             places[-1][1].append(seq)
-        for run, found in places if len(places) > 1 else ():
-            for seq in found:
-                live.marks_at(run, seq)  # May be damaged: before anything has changed.
-        for run, found in places:
-            self._mark(run, found)
-        self._drop_dead([run for run, _ in places])
+        return places
 
     def _mark(self, run: Run, seqs: U64 | list[int]) -> None:
         count, size = run.mark(seqs)

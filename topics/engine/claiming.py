@@ -21,7 +21,7 @@ import msgspec
 
 from topics.core.claim import check_claimer, find_queue
 from topics.core.commands import Claim, Claimer, Nack, Release
-from topics.core.job import lease_id_of
+from topics.core.leaseid import lease_id
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.queue import Queue
@@ -134,10 +134,10 @@ class Claiming:
     def give_back(self, jobs: ClaimedJobs) -> ClaimedJobs:
         """Nobody is there any more for these jobs, which others can claim at once; what there is to answer instead."""
         if jobs.seqs and self._exists(jobs):
-            lease_ids = [lease_id_of(text) for text in jobs.jobs]
+            lease_ids = [lease_id(jobs.token + place) for place in range(len(jobs.seqs))]
             command = Nack(jobs.topic, jobs.node, jobs.seqs, lease_ids, jobs.partition, undelivered=True)
             self._add(self._machine.step(command, self._now_ms()))
-        return msgspec.structs.replace(jobs, jobs=[], seqs=[])
+        return msgspec.structs.replace(jobs, text=b"", seqs=[])
 
     def _exists(self, jobs: ClaimedJobs) -> bool:
         found = self._machine.topics.get(jobs.topic)
@@ -349,10 +349,10 @@ class Claiming:
         ticket = self._add(outcome)
         assert isinstance(outcome.reply, tuple)
         for waiter, answer in zip(chosen, outcome.reply, strict=True):
-            if answer.jobs:
+            if answer.seqs:
                 line.leave(waiter)
                 self._answer_when_done(ticket, waiter, answer, log)
-        return bool(outcome.facts or outcome.moves or any(answer.jobs for answer in outcome.reply))
+        return bool(outcome.facts or outcome.moves or any(answer.seqs for answer in outcome.reply))
 
     def _pace(self, line: Line, now_ms: int) -> None:
         """Nothing can be leased now. Streams that would get something are told so once it has lasted for a while."""
@@ -384,11 +384,7 @@ class Claiming:
         line.leave(waiter)
         log = self._machine.logs.get(line.log_id)
         ready = log.queue.ready_count(log) if log is not None and log.queue is not None else 0
-        waiter.answered(
-            ClaimedJobs(
-                topic=line.topic, partition=line.partition, node=waiter.claimer.node, jobs=[], seqs=[], ready=ready
-            )
-        )
+        waiter.answered(ClaimedJobs(topic=line.topic, partition=line.partition, node=waiter.claimer.node, ready=ready))
 
     def _fail(self, line: Line, waiters: Iterable[Waiter], error: TopicsError) -> None:
         for waiter in waiters:

@@ -29,7 +29,7 @@ def claimed_texts(context: Context, host: Host, answers: Sequence[ClaimedJobs], 
     topic, partition = _place(host, answers[0].topic, answers[0].partition)
     total_ms = elapsed_ms(context, received_ns)
     return [
-        _CLAIMED % (topic, partition, b",".join(jobs.jobs), len(jobs.jobs), jobs.ready, total_ms) for jobs in answers
+        _CLAIMED % (topic, partition, jobs.text, len(jobs.seqs), jobs.ready, total_ms) for jobs in answers
     ]
 
 
