@@ -158,7 +158,7 @@ def test_heaps_do_not_grow_with_what_is_done_with() -> None:
         table.extend(seqs, 90_000_000 + round_no)
         table.forget(seqs)
     assert len(table) == 0
-    assert table._schedule.count <= 2048 and len(table._by_seq) <= 2048 and len(table._rows.states) <= 100
+    assert table._schedule.count <= 2048 and len(table._rows.states) <= 100
 
 
 def test_the_free_heap_does_not_grow_with_leases_that_come_and_go() -> None:

@@ -10,6 +10,7 @@ All that can fail is done before the first change: reading the jobs' text, findi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -76,15 +77,23 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
     for claimer in command.claimers:
         check_claimer(claimer)
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
-    wanted = [min(claimer.max, machine.bounds.claim_max) for claimer in command.claimers]
+    return hand_out(machine, topic, log, queue, command.claimers, now_ms)
+
+
+def hand_out(
+    machine: Machine, topic: Topic, log: Log, queue: Queue, claimers: Sequence[Claimer], now_ms: int
+) -> Outcome:
+    """A pass over a queue that was found, for claimers that were checked."""
+    claim_max = machine.bounds.claim_max
+    wanted = [min(claimer.max, claim_max) for claimer in claimers]
     found = _find(topic, log, queue, sum(wanted))
     texts = JobTexts(log)
+    # Who waited for others to join shares the oldest with them; else it is as if they had asked one after the other.
+    divide = deal if topic.config.claim_jitter_ms else cut
     try:
         count = texts.fitting_count(found.seqs, CLAIM_BYTES_MAX)
-        # Who waited for others to join shares the oldest with them; else it is as if they had asked one after another.
-        divide = deal if topic.config.claim_jitter_ms else cut
         dealt = divide(found.seqs[:count], shares(count, wanted))
-        pieces = [texts.pieces(seqs) for seqs in dealt]
+        pieces = texts.divided(dealt)
     except TopicsError:
         queue.leases.give_back([*found.exhausted, *(seq for seq in found.seqs if seq in queue.leases)])
         raise
@@ -95,7 +104,7 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
     moves = _bury(machine, topic, log, queue, found.exhausted, facts, now_ms)
     hands: list[Hand] = []
     answers: list[tuple[list[int], bytes, int]] = []
-    for claimer, seqs, cut_text in zip(command.claimers, dealt, pieces, strict=True):
+    for claimer, seqs, cut_text in zip(claimers, dealt, pieces, strict=True):
         text, token = b"", 0
         if seqs:
             lease_ms = topic.config.lease_ms if claimer.lease_ms is None else clamp_lease_ms(claimer.lease_ms)
@@ -111,7 +120,7 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
     name, partition = topic.name, log.partition
     reply = tuple(
         ClaimedJobs(topic=name, partition=partition, node=claimer.node, text=text, seqs=seqs, ready=ready, token=token)
-        for claimer, (seqs, text, token) in zip(command.claimers, answers, strict=True)
+        for claimer, (seqs, text, token) in zip(claimers, answers, strict=True)
     )
     must_sync = bool(facts) and topic.config.leases_durable
     return Outcome(reply, facts, must_sync, log, durability=topic.config.durability, moves=moves)

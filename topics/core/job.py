@@ -6,7 +6,6 @@ follow on each other, as those that were never handed out mostly do, is one piec
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -32,24 +31,22 @@ class JobTexts:
 
     def fitting_count(self, seqs: Sequence[int], bytes_max: int) -> int:
         """How many of the first ones take so many bytes together; one always does. Raises `Damaged`, too."""
-        at = 0
+        if not seqs:
+            return 0
+        part = self._part_of(seqs[0])
+        if len(part.text) <= bytes_max and part.first_seq <= min(seqs) and max(seqs) <= part.last_seq:
+            return len(seqs)
         left_bytes = bytes_max
-        for part, first, last in self._stretches(seqs):
-            # Less than a block mostly is, so that there is nothing to add up.
-            if len(part.text) > left_bytes:
-                ends = part.ends_between(first, last)
-                count = bisect_right(ends, ends[0] + left_bytes) - 1
-                if count <= last - first:
-                    return max(1, at + count)
-                left_bytes -= ends[-1] - ends[0]
-            else:
-                left_bytes -= len(part.text)
-            at += last - first + 1
+        for count, seq in enumerate(seqs):
+            begin, end = self._part_of(seq).ends_between(seq, seq)
+            left_bytes -= end - begin
+            if count and left_bytes < 0:
+                return count
         return len(seqs)
 
     def pieces(self, seqs: Sequence[int]) -> list[bytes]:
-        """The text of these jobs, cut behind the seq of each: one piece more than there are jobs. Raises `Damaged` when
-        one cannot be read."""
+        """The text of these jobs, which ascend, cut behind the seq of each: one piece more than there are jobs. Raises
+        `Damaged` when one cannot be read."""
         found: list[bytes] = []
         for part, first, last in self._stretches(seqs):
             pieces = _cut(part, first, last)
@@ -60,15 +57,34 @@ class JobTexts:
                 found = pieces
         return found
 
+    def divided(self, dealt: Sequence[Sequence[int]]) -> list[list[bytes]]:
+        """`pieces` of each part. Parts that follow on each other, as they mostly do, are cut out together."""
+        seqs = [seq for part in dealt for seq in part]
+        if len(dealt) == 1 or not seqs or seqs != list(range(seqs[0], seqs[0] + len(seqs))):
+            return [self.pieces(part) for part in dealt]
+        left = self.pieces(seqs)
+        found = []
+        for part in dealt:
+            count = len(part)
+            own = left[: count + 1]
+            del left[:count]
+            if part and len(left) > 1:
+                # What stands between two parts: the end of a job, a comma, and the seq of the next one.
+                left[0] = b"%b%d," % (_SEQ, part[-1] + 1)
+                own[-1] = own[-1][: -len(left[0]) - 1]
+            found.append(own)
+        return found
+
     def _stretches(self, seqs: Sequence[int]) -> Iterator[tuple[Tail | Block, int, int]]:
         """The parts of the log that the seqs are in, each with those that follow on each other there."""
         at, count = 0, len(seqs)
+        if count and seqs[-1] - seqs[0] == count - 1 and seqs[-1] <= (part := self._part_of(seqs[0])).last_seq:
+            # They ascend, each once, so none is missing.
+            yield part, seqs[0], seqs[-1]
+            return
         while at < count:
             first = last = seqs[at]
             part = self._part_of(first)
-            if seqs[-1] - first == count - 1 - at and seqs[-1] <= part.last_seq and _ascends(seqs, at):
-                yield part, first, seqs[-1]
-                return
             at += 1
             while at < count and seqs[at] == last + 1 and last < part.last_seq:
                 last += 1
@@ -82,10 +98,6 @@ class JobTexts:
             assert run is not None, f"{seq} is not in the log"
             part = self._part = run if isinstance(run, Tail) else run.block_at(seq)[0]
         return part
-
-
-def _ascends(seqs: Sequence[int], at: int) -> bool:
-    return seqs[at:] == list(range(seqs[at], seqs[-1] + 1))
 
 
 def _cut(part: Tail | Block, first: int, last: int) -> list[bytes]:

@@ -55,6 +55,17 @@ class LeaseRuns:
                 return run
         return None
 
+    def between(self, first_seq: int, end_seq: int) -> list[LeaseRun]:
+        """The runs that begin from `first_seq` on and before `end_seq`."""
+        passed = range(first_seq >> _PAGE_BITS, (end_seq >> _PAGE_BITS) + 1)
+        pages = passed if len(passed) < len(self._pages) else [page for page in self._pages if page in passed]
+        return [
+            run
+            for page in pages
+            for run in self._pages.get(page, ())
+            if run.first_seq >> _PAGE_BITS == page and first_seq <= run.first_seq < end_seq
+        ]
+
     def add(self, run: LeaseRun) -> None:
         self.count += 1
         self.job_count += run.last_seq - run.first_seq + 1

@@ -18,9 +18,9 @@ what the columns say at a time, kept beside them to be counted: no fact and no i
 First leases of records that follow on each other are one object for all of them, a run (`core/leaseruns.py`); every
 other entry is a row (`core/leaserows.py`). A record comes out of its run when something happens to it alone.
 
-Three heaps find entries: by due time (`Schedule`), by seq among the free ones, and by seq among all, for a floor that
-moves past them. A run is in them by its first seq. Entries that change leave dead items in the heaps, which are passed
-over when met; a heap that is mostly dead is made anew, so that it costs what its live part costs.
+Two heaps find entries: by due time (`Schedule`), where a run is with its first seq, and by seq among the free ones.
+Entries that change leave dead items in the heaps, which are passed over when met; a heap that is mostly dead is made
+anew, so that it costs what its live part costs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Lease(NamedTuple):
 
 
 class LeaseTable:
-    __slots__ = ("_by_seq", "_free", "_rows", "_runs", "_schedule", "counts", "highest", "holders")
+    __slots__ = ("_free", "_lowest", "_rows", "_runs", "_schedule", "counts", "highest", "holders")
 
     def __init__(self) -> None:
         self.holders = Holders()
@@ -64,10 +64,11 @@ class LeaseTable:
         """Entries by state."""
         self.highest = 0
         """No entry was ever above this seq."""
+        self._lowest = 1
+        """No entry is below this seq."""
         self._rows = LeaseRows()
         self._runs = LeaseRuns()
         self._free: list[int] = []
-        self._by_seq: list[int] = []
         self._schedule = Schedule()
 
     # ---- looking
@@ -176,8 +177,6 @@ class LeaseTable:
         for seq in range(run.first_seq, run.last_seq + 1):
             slot = self._rows.add(seq, run.due_ms, LEASED, run.holder, run.token_of(seq), 1)
             self._set_free(slot, seq)
-            if seq > run.first_seq:
-                self._find_by_seq(seq)
 
     def take_free(self, limit: int, upto_seq: int) -> list[int]:
         """Up to so many free seqs, lowest first. The caller leases them, moves them or gives them back at once."""
@@ -310,39 +309,47 @@ class LeaseTable:
                 rows.remove(first)
 
     def forget_below(self, low: int) -> None:
-        while self._by_seq and self._by_seq[0] < low:
-            seq = heappop(self._by_seq)
-            run = self._runs.at(seq)
-            self.forget((seq,) if run is None else range(seq, min(run.last_seq, low - 1) + 1))
+        """A floor has moved past these. The cost is that of what it passed, or that of all there is if that is less."""
+        if low <= self._lowest:
+            return
+        slots, passed = self._rows.slots, range(self._lowest, low)
+        rows = passed if len(passed) < len(slots) else [seq for seq in slots if seq < low]
+        runs = self._runs.between(self._lowest, low)
+        self._lowest = low
+        self.forget([seq for seq in rows if seq in slots])
+        for run in runs:
+            self.forget(range(run.first_seq, min(run.last_seq, low - 1) + 1))
 
     # ---- runs
 
     def _parts(self, seqs: Sequence[int]) -> Iterator[tuple[LeaseRun | None, int, int]]:
-        """The seqs as stretches of a run, each from its first to its last, and those that are in none, one by one."""
+        """Seqs, which ascend, as stretches of a run, each from its first to its last, and those in none one by one."""
         at, runs = 0, self._runs
         while at < len(seqs):
-            first = last = seqs[at]
+            first = seqs[at]
             run = runs.at(first)
-            at += 1
+            count = 1
             if run is not None:
-                while last < run.last_seq and at < len(seqs) and seqs[at] == last + 1:
-                    last += 1
-                    at += 1
-            yield run, first, last
+                # They ascend, so that all between two of them that are as far apart as their places are there, too.
+                count = min(run.last_seq - first + 1, len(seqs) - at)
+                while seqs[at + count - 1] != first + count - 1:
+                    count -= 1
+            yield run, first, first + count - 1
+            at += count
 
     def _put_run(self, run: LeaseRun) -> None:
         self._runs.add(run)
         self._plan(run.due_ms, (run.first_seq,))
-        self._find_by_seq(run.first_seq)
         if run.last_seq > self.highest:
             self.highest = run.last_seq
+        if run.first_seq < self._lowest:
+            self._lowest = run.first_seq
 
     def _cut(self, run: LeaseRun, first_seq: int, last_seq: int) -> None:
         """Take a part out of a run, for something else to become of it."""
         behind = self._runs.cut(run, first_seq, last_seq)
         if behind is not None:
             self._plan(behind.due_ms, (behind.first_seq,))
-            self._find_by_seq(behind.first_seq)
 
     def _row(self, seq: int) -> int | None:
         """The slot of an entry, which is taken out of its run if it is in one."""
@@ -350,7 +357,6 @@ class LeaseTable:
         if slot is None and (run := self._runs.at(seq)) is not None:
             self._cut(run, seq, seq)
             slot = self._rows.add(seq, run.due_ms, LEASED, run.holder, run.token_of(seq), 1)
-            self._find_by_seq(seq)
         return slot
 
     # ---- rows
@@ -358,9 +364,10 @@ class LeaseTable:
     def _add(self, seq: int, due_ms: int, state: int, holder: int = NOBODY, token: int = 0, deliveries: int = 0) -> int:
         slot = self._rows.add(seq, due_ms, state, holder, token, deliveries)
         self.counts[state] += 1
-        self._find_by_seq(seq)
         if seq > self.highest:
             self.highest = seq
+        if seq < self._lowest:
+            self._lowest = seq
         return slot
 
     def _let_go(self, slot: int, seq: int) -> None:
@@ -389,16 +396,6 @@ class LeaseTable:
             heapify(self._free)
 
     # ---- heaps
-
-    def _find_by_seq(self, seq: int) -> None:
-        """Let a floor that moves past a row, or past the beginning of a run, find it."""
-        if seq > self.highest:
-            # What is larger than all before it may stand at the end of a heap.
-            self._by_seq.append(seq)
-        else:
-            heappush(self._by_seq, seq)
-        if len(self._by_seq) > 2 * (len(self._rows.slots) + self._runs.count) + _SLACK:
-            self._by_seq = sorted([*self._rows.slots, *(run.first_seq for run in self._runs)])
 
     def _plan(self, due_ms: int, seqs: Sequence[int]) -> None:
         if seqs:

@@ -19,7 +19,7 @@ from itertools import islice
 
 import msgspec
 
-from topics.core.claim import check_claimer, find_queue
+from topics.core.claim import check_claimer, find_queue, hand_out
 from topics.core.commands import Claim, Claimer, Nack, Release
 from topics.core.leaseid import lease_id
 from topics.core.log import Log
@@ -100,7 +100,7 @@ class Claiming:
     def claim_together(
         self, topic: str, claimers: tuple[Claimer, ...], partition: int, may_wait: bool
     ) -> Ticket | None:
-        """Jobs for several workers in one pass, now; the ticket's reply is a tuple of `ClaimedJobs`.
+        """Jobs for several workers, who were checked, in one pass, now; the ticket's reply is a tuple of `ClaimedJobs`.
 
         None when they have to get in line: somebody is there, others may join, or one that would wait may get nothing.
         """
@@ -112,7 +112,7 @@ class Claiming:
         if may_wait and (queue.ready_count(log) < len(claimers) or queue.may_bury(config)):
             return None
         self._check(log.log_id)
-        return self._add(self._machine.step(Claim(topic, claimers, partition), now_ms))
+        return self._add(hand_out(self._machine, found, log, queue, claimers, now_ms))
 
     def cancel(self, topic: str, partition: int, ticket: Ticket) -> bool:
         """Whoever asked is gone. Nothing is leased to it any more, and what was a moment ago is given back when the
