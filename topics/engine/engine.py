@@ -126,7 +126,9 @@ class Engine:
             self.turn.check(topic.first_log_id + command.partition, command.records.payload_bytes)
             return self.add(self.machine.append(command, self.now_ms()))
         if isinstance(command, Acks):
-            return self._ack_together(command)
+            # What workers say most often takes none of the steps below.
+            admission.check(self.machine, self.turn, command)
+            return self.add(settle.ack_together(self.machine, command, self.now_ms()))
         if admission.adds_bytes(command):
             self._check_dirty()
         admission.check(self.machine, self.turn, command)
@@ -145,13 +147,6 @@ class Engine:
         if isinstance(command, ResetGroup | PauseGroup | DropGroup):
             self.groups.changed(command, self._logs_of(command.topic))
         return ticket
-
-    def _ack_together(self, command: Acks) -> Ticket:
-        """What workers say most often, and takes none of the steps that others need."""
-        topic = self.machine.topics.get(command.topic)
-        if topic is not None:
-            self.turn.check_running(self.wal.shard_of(topic.first_log_id + command.partition))
-        return self.add(settle.ack_together(self.machine, command, self.now_ms()))
 
     def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> Ticket:
         """Jobs for one worker, now or within `wait_ms`; the ticket's reply is `ClaimedJobs`."""
