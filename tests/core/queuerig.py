@@ -11,7 +11,7 @@ import msgspec
 from tests.core.rig import Rig
 from topics.core import move
 from topics.core.commands import Ack, Append, Claim, Claimer, Command, Extend, Nack
-from topics.core.leaseid import lease_id, parse_lease_id
+from topics.core.leases import lease_id, parse_lease_id
 from topics.core.outcome import Outcome
 from topics.core.records import Records
 from topics.model import AckedJobs, ClaimedJobs, ExtendedJobs, NackedJobs, QueueState

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import dataclass
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable
+from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable, lease_id, parse_lease_id
 
 SEQS = st.lists(st.integers(1, 12), unique=True, min_size=1, max_size=4).map(sorted)
 NODES = st.sampled_from(["a", "b"])
@@ -183,3 +183,14 @@ def test_a_lease_costs_little_and_a_hundred_thousand_can_run_out_at_once() -> No
     table.expire(200_000)
     assert table.counts == [100_000, 0, 0, 0]
     assert table.take_free(3, 100_000) == [1, 2, 3]
+
+
+@given(st.integers(1, 2**64 - 1))
+def test_a_lease_id_names_its_token(token: int) -> None:
+    assert parse_lease_id(lease_id(token)) == token
+
+
+def test_other_texts_name_no_lease() -> None:
+    texts = ["", "lease_", "lease_-1", "lease_0x1f", "1f", "lease_ 1", "lease_é", "lease_01", "lease_A"]
+    texts.append("lease_" + "1" * 17)
+    assert [parse_lease_id(text) for text in texts] == [0] * len(texts)

@@ -7,12 +7,13 @@ follow on each other, as those that were never handed out mostly do, is one piec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
 
 from topics.core.block import Block
-from topics.core.leaseid import LEASE_ID_PREFIX
+from topics.core.leases import LEASE_ID_PREFIX
 from topics.core.log import Log
 from topics.core.tail import Tail
 
@@ -114,7 +115,7 @@ def _cut(part: Tail | Block, first: int, last: int) -> list[bytes]:
     else:
         skip = len(_SEQ) + len(b",") + 1 - begin
         cuts = [0, *[end + skip + len(b"%d" % seq) for seq, end in enumerate(ends[:-1], first)], len(text)]
-    pieces = [text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    pieces = [text[start:end] for start, end in pairwise(cuts)]
     if part.has_tags:
         for place, seq in enumerate(range(first, last + 1), 1):
             if tag := part.tag_of(seq):
@@ -122,15 +123,12 @@ def _cut(part: Tail | Block, first: int, last: int) -> list[bytes]:
     return pieces
 
 
-def jobs_text(pieces: Sequence[bytes], token: int, deadline_ms: int, deliveries: Sequence[int] | None) -> bytes:
-    """`{"$seq":7,"lease_id":"lease_1f","deadline":…,"deliveries":1,…},{"$seq":8,…`: the pieces, with leases between.
-
-    Of `deliveries`, None is the first one of each.
-    """
+def jobs_text(pieces: Sequence[bytes], token: int, deadline_ms: int, deliveries: Sequence[int]) -> bytes:
+    """`{"$seq":7,"lease_id":"lease_1f","deadline":…,"deliveries":1,…},{"$seq":8,…`: the pieces, with leases between."""
     count = len(pieces) - 1
     parts = [b""] * (2 * count + 1)
     parts[::2] = pieces
-    if deliveries is None:
+    if max(deliveries) == 1:
         lease = _LEASE % (b"%x", deadline_ms, b"1")
         parts[1::2] = [lease % each for each in range(token, token + count)]
     else:

@@ -26,22 +26,20 @@ class LeaseColumns(NamedTuple):
 
 
 def columns_of(rows: LeaseRows, runs: LeaseRuns, holders: Holders) -> LeaseColumns:
+    """Of a run, a row for each of its records."""
     slots = np.fromiter(rows.slots.values(), np.int64, len(rows))
-    own = [
-        np.fromiter(rows.slots, np.uint64, len(rows)),
-        np.array(rows.due_times, np.uint64)[slots],
-        np.array(rows.tokens, np.uint64)[slots],
-        np.array(rows.deliveries, np.uint32)[slots],
-        np.array(rows.holders, np.uint32)[slots],
-    ]
-    all_runs = [(run.first_seq, run.due_ms, run.token, run.holder, run.last_seq - run.first_seq + 1) for run in runs]
-    table = np.array(all_runs, np.uint64).reshape(-1, 5)
+    table = np.array(
+        [(run.first_seq, run.due_ms, run.token, run.holder, run.last_seq - run.first_seq + 1) for run in runs],
+        np.uint64,
+    ).reshape(-1, 5)
     counts = table[:, 4].astype(np.int64)
-    first_seqs, due_times, tokens, numbers = (np.repeat(table[:, column], counts) for column in range(4))
-    offsets = (np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)).astype(np.uint64)
-    ones = np.ones(len(offsets), np.uint32)
-    theirs = [first_seqs + offsets, due_times, tokens + offsets, ones, numbers.astype(np.uint32)]
-    seqs, due_times, tokens, deliveries, numbers = (np.concatenate(pair) for pair in zip(own, theirs, strict=True))
+    in_runs = np.repeat(table, counts, axis=0)
+    offsets = (np.arange(len(in_runs)) - np.repeat(np.cumsum(counts) - counts, counts)).astype(np.uint64)
+    seqs = np.append(np.fromiter(rows.slots, np.uint64, len(rows)), in_runs[:, 0] + offsets)
+    due_times = np.append(np.array(rows.due_times, np.uint64)[slots], in_runs[:, 1])
+    tokens = np.append(np.array(rows.tokens, np.uint64)[slots], in_runs[:, 2] + offsets)
+    deliveries = np.append(np.array(rows.deliveries, np.uint32)[slots], np.ones(len(in_runs), np.uint32))
+    numbers = np.append(np.array(rows.holders, np.uint32)[slots], in_runs[:, 3].astype(np.uint32))
     order = np.argsort(seqs)
     ids, places = np.unique(numbers[order], return_inverse=True)
     named = bool(len(ids)) and int(ids[0]) == NOBODY

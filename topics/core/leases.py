@@ -43,6 +43,9 @@ LEAVING: Final = 3
 _SLACK = 1024
 """Dead items that are not worth making a heap anew for."""
 
+LEASE_ID_PREFIX = "lease_"
+TOKEN_DIGITS_MAX = 16
+
 
 class Lease(NamedTuple):
     """One entry, to look at."""
@@ -198,13 +201,13 @@ class LeaseTable:
 
     # ---- changes
 
-    def lease(self, seqs: Sequence[int], due_ms: int, node: str, connection: int, token: int) -> list[int] | None:
-        """Hand out to a holder. The tokens go up by one from record to record. The seqs are ascending, each once.
+    def lease(self, seqs: Sequence[int], due_ms: int, node: str, connection: int, token: int) -> list[int]:
+        """Hand out to a holder; how often each was handed out by now. The tokens go up by one from record to record.
 
-        How often each was handed out by now; None when it is the first time for all of them.
+        The seqs are ascending, each once.
         """
         if not seqs:
-            return None
+            return []
         holder = self.holders.take(node, connection, len(seqs))
         if connection or not (seqs[0] > self.highest or not any(seq in self for seq in seqs)):
             return self._lease_each(seqs, due_ms, holder, token)
@@ -214,7 +217,7 @@ class LeaseTable:
             end = _stretch_end(seqs, at)
             self._put_run(LeaseRun(seqs[at], seqs[end - 1], due_ms, holder, token + at))
             at = end
-        return None
+        return [1] * len(seqs)
 
     def _lease_each(self, seqs: Sequence[int], due_ms: int, holder: int, token: int) -> list[int]:
         rows = self._rows
@@ -265,7 +268,7 @@ class LeaseTable:
                 self._set_free(slot, seq)
         self._plan(due_ms, delayed)
 
-    def extend(self, seqs: Sequence[int], due_ms: int) -> None:
+    def extend(self, seqs: Iterable[int], due_ms: int) -> None:
         """Let their holders keep them until `due_ms`. What is not here, or nobody's, is left out."""
         rows = self._rows
         extended = []
@@ -292,7 +295,7 @@ class LeaseTable:
                 self._let_go(slot, seq)
                 self._set_state(slot, LEAVING)
 
-    def forget(self, seqs: Sequence[int]) -> None:
+    def forget(self, seqs: Iterable[int]) -> None:
         """Records that are gone, for whatever reason."""
         rows, counts = self._rows, self.counts
         for run, first, last in self._parts(seqs):
@@ -322,8 +325,9 @@ class LeaseTable:
 
     # ---- runs
 
-    def _parts(self, seqs: Sequence[int]) -> Iterator[tuple[LeaseRun | None, int, int]]:
-        """Seqs, which ascend, as stretches of a run, each from its first to its last, and those in none one by one."""
+    def _parts(self, named: Iterable[int]) -> Iterator[tuple[LeaseRun | None, int, int]]:
+        """The seqs as stretches of a run, each from its first to its last, and those that are in none one by one."""
+        seqs = sorted(named)
         at, runs = 0, self._runs
         while at < len(seqs):
             first = seqs[at]
@@ -462,3 +466,16 @@ def skipped_of(seqs: Iterable[int], held: set[int]) -> list[int]:
         else:
             skipped.append(seq)
     return skipped
+
+
+def lease_id(token: int) -> str:
+    return f"{LEASE_ID_PREFIX}{token:x}"
+
+
+def parse_lease_id(text: str) -> int:
+    """The token of a lease id; 0, which is no lease's, when it is none."""
+    try:
+        token = int(text[len(LEASE_ID_PREFIX) :][:TOKEN_DIGITS_MAX], 16)
+    except ValueError:
+        return 0
+    return token if token > 0 and lease_id(token) == text else 0

@@ -52,8 +52,8 @@ class Queue:
             case _:
                 assert_never(fact)
 
-    def hand_out(self, hand: Hand, connection: int = 0) -> list[int] | None:
-        """How often each was handed out by now; None when it is the first time for all of them."""
+    def hand_out(self, hand: Hand, connection: int = 0) -> list[int]:
+        """How often each was handed out by now."""
         return self.leases.lease(hand.seqs, hand.due_ms, hand.node, connection, hand.token)
 
     def next_token(self, incarnation: int, count: int) -> int:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from topics.core.claim import clamp_lease_ms, find_queue, stored_fact
 from topics.core.commands import Ack, Acks, Complete, Extend, Nack, Release
 from topics.core.facts import Acked, Extended, Released
-from topics.core.leaseid import parse_lease_id
-from topics.core.leases import LeaseTable, skipped_of
+from topics.core.leases import LeaseTable, parse_lease_id, skipped_of
 from topics.core.log import Log
 from topics.core.names import check_node
 from topics.core.outcome import Outcome, StoredFact

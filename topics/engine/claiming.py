@@ -21,7 +21,7 @@ import msgspec
 
 from topics.core.claim import check_claimer, find_queue, hand_out
 from topics.core.commands import Claim, Claimer, Nack, Release
-from topics.core.leaseid import lease_id
+from topics.core.leases import lease_id
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.queue import Queue
