@@ -128,7 +128,9 @@ class Engine:
         if isinstance(command, Acks):
             # What workers say most often takes none of the steps below.
             admission.check(self.machine, self.turn, command)
-            return self.add(settle.ack_together(self.machine, command, self.now_ms()))
+            ticket = self.add(settle.ack_together(self.machine, command, self.now_ms()))
+            self.forwarding.follow(command, ticket.reply)
+            return ticket
         if admission.adds_bytes(command):
             self._check_dirty()
         admission.check(self.machine, self.turn, command)
