@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ def filled(cuts: list[int]) -> tuple[LeaseRuns, dict[int, Row]]:
     runs = LeaseRuns()
     rows: dict[int, Row] = {}
     token = 1
-    for place, (first, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for place, (first, end) in enumerate(pairwise(cuts)):
         last = end - 1 - place % 2
         if last < first:
             continue
