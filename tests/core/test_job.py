@@ -15,7 +15,7 @@ from topics.core.log import Log
 DRAFTS = st.lists(
     st.fixed_dictionaries(
         {"data": st.one_of(st.integers(), st.text(max_size=5), st.just({"$seq": '},{"$seq":2,'}))},
-        optional={"tag": st.sampled_from(["a", 'b"', "ü"]), "node": st.just("n"), "meta": st.just({"k": "%b%d"})},
+        optional={"tag": st.sampled_from(["a", 'b"', "ü%d"]), "node": st.just("n"), "meta": st.just({"k": "%b%d"})},
     ),
     min_size=1,
     max_size=9,

@@ -7,7 +7,7 @@ follow on each other, as those that were never handed out mostly do, is one piec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import msgspec
@@ -46,8 +46,8 @@ class JobTexts:
         return len(seqs)
 
     def pieces(self, seqs: Sequence[int]) -> list[bytes]:
-        """The text of these jobs, which ascend, cut behind the seq of each: one piece more than there are jobs. Raises
-        `Damaged` when one cannot be read."""
+        """The text of these jobs, which ascend, cut behind the seq of each: one piece more than there are jobs. A `%`
+        stands there twice, as in a format. Raises `Damaged` when one cannot be read."""
         found: list[bytes] = []
         for part, first, last in self._stretches(seqs):
             pieces = _cut(part, first, last)
@@ -60,10 +60,12 @@ class JobTexts:
 
     def divided(self, dealt: Sequence[Sequence[int]]) -> list[list[bytes]]:
         """`pieces` of each part. Parts that follow on each other, as they mostly do, are cut out together."""
-        seqs = [seq for part in dealt for seq in part]
-        if len(dealt) == 1 or not seqs or seqs != list(range(seqs[0], seqs[0] + len(seqs))):
-            return [self.pieces(part) for part in dealt]
-        left = self.pieces(seqs)
+        first = end = dealt[0][0] if dealt[0] else 0
+        for part in dealt:
+            if part != list(range(end, end + len(part))):
+                return [self.pieces(part) for part in dealt]
+            end += len(part)
+        left = self.pieces(range(first, end))
         found = []
         for part in dealt:
             count = len(part)
@@ -116,22 +118,21 @@ def _cut(part: Tail | Block, first: int, last: int) -> list[bytes]:
         skip = len(_SEQ) + len(b",") + 1 - begin
         cuts = [0, *[end + skip + len(b"%d" % seq) for seq, end in enumerate(ends[:-1], first)], len(text)]
     pieces = [text[start:end] for start, end in pairwise(cuts)]
+    if b"%" in text:
+        pieces = [piece.replace(b"%", b"%%") for piece in pieces]
     if part.has_tags:
         for place, seq in enumerate(range(first, last + 1), 1):
             if tag := part.tag_of(seq):
-                pieces[place] = b'"$tag":%b,%b' % (msgspec.json.encode(tag.decode()), pieces[place])
+                told = msgspec.json.encode(tag.decode()).replace(b"%", b"%%")
+                pieces[place] = b'"$tag":%b,%b' % (told, pieces[place])
     return pieces
 
 
 def jobs_text(pieces: Sequence[bytes], token: int, deadline_ms: int, deliveries: Sequence[int]) -> bytes:
     """`{"$seq":7,"lease_id":"lease_1f","deadline":…,"deliveries":1,…},{"$seq":8,…`: the pieces, with leases between."""
-    count = len(pieces) - 1
-    parts = [b""] * (2 * count + 1)
-    parts[::2] = pieces
+    tokens = range(token, token + len(deliveries))
     if max(deliveries) == 1:
         lease = _LEASE % (b"%x", deadline_ms, b"1")
-        parts[1::2] = [lease % each for each in range(token, token + count)]
-    else:
-        lease = _LEASE % (b"%x", deadline_ms, b"%d")
-        parts[1::2] = [lease % each for each in zip(range(token, token + count), deliveries, strict=True)]
-    return b"".join(parts)
+        return lease.join(pieces) % tuple(tokens)
+    lease = _LEASE % (b"%x", deadline_ms, b"%d")
+    return lease.join(pieces) % tuple(chain.from_iterable(zip(tokens, deliveries, strict=True)))
