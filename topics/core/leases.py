@@ -177,9 +177,13 @@ class LeaseTable:
 
     def _free_run(self, run: LeaseRun) -> None:
         self._runs.cut(run, run.first_seq, run.last_seq)
+        self._rows.add_run(run, FREE)
+        count = run.last_seq - run.first_seq + 1
+        self.counts[LEASED] -= count
+        self.counts[FREE] += count
         for seq in range(run.first_seq, run.last_seq + 1):
-            slot = self._rows.add(seq, run.due_ms, LEASED, run.holder, run.token_of(seq), 1)
-            self._set_free(slot, seq)
+            heappush(self._free, seq)
+        self._tidy_free()
 
     def take_free(self, limit: int, upto_seq: int) -> list[int]:
         """Up to so many free seqs, lowest first. The caller leases them, moves them or gives them back at once."""
@@ -394,12 +398,15 @@ class LeaseTable:
             self.holders.lost(rows.holders[slot], seq)
         self._set_state(slot, FREE)
         heappush(self._free, seq)
-        if len(self._free) > 2 * self.counts[FREE] + _SLACK:
-            slots, states = rows.slots, rows.states
-            self._free = [seq for seq in set(self._free) if seq in slots and states[slots[seq]] == FREE]
-            heapify(self._free)
+        self._tidy_free()
 
     # ---- heaps
+
+    def _tidy_free(self) -> None:
+        if len(self._free) > 2 * self.counts[FREE] + _SLACK:
+            slots, states = self._rows.slots, self._rows.states
+            self._free = [seq for seq in set(self._free) if seq in slots and states[slots[seq]] == FREE]
+            heapify(self._free)
 
     def _plan(self, due_ms: int, seqs: Sequence[int]) -> None:
         if seqs:
