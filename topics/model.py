@@ -309,18 +309,28 @@ class HoldingState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimedJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a claim: jobs, ascending by seq, each as wire-ready text with its lease."""
+    """The answer to a claim: jobs, ascending by seq, as wire-ready text with their leases and commas between."""
 
     topic: str
     partition: int
     node: str
-    jobs: list[bytes]
-    seqs: list[int]
+    text: bytes = b""
+    seqs: list[int] = []
     ready: int
+    token: int = 0
+    """Of the first lease, where that is known; they go up by one from job to job."""
 
     @property
     def count(self) -> int:
-        return len(self.jobs)
+        return len(self.seqs)
+
+    @property
+    def jobs(self) -> list[bytes]:
+        """The text of each."""
+        return [bytes(job) for job in _texts.decode(b"[%b]" % self.text)]
+
+
+_texts = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class AckedJobs(msgspec.Struct, frozen=True, kw_only=True):

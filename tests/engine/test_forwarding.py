@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.engine.archives import restored
+from tests.engine.queuerig import QueueRig
 from tests.engine.rig import SMALL, Rig, records, with_limits
 from tests.engine.routerrig import put, ready
 from topics.clock import SystemClock
-from topics.core.commands import Ack, Append, Claimer, Configure, DropRouter, PutRouter
+from topics.core.commands import Ack, Acks, Append, Claimer, Configure, DropRouter, PutRouter
 from topics.core.outcome import Outcome
 from topics.core.payload import CopiedRun
 from topics.engine import forwarding
@@ -531,3 +532,19 @@ def test_on_a_loop_a_stalled_router_tries_again_in_time(tmp_path: Path) -> None:
         assert host.engine.routing.state("a->b").last_error is not None
 
     on_a_loop(tmp_path, work)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_jobs_that_are_done_make_room_for_a_router(together: bool) -> None:
+    """Whether the worker said so alone or in one turn with others; nobody has to wait for the next try."""
+    rig = QueueRig()
+    rig.configure("a")
+    rig.queue("q", cap_records=2, discard="reject")
+    put(rig, "a", "q")
+    rig.write("a", *range(3))
+    rig.work()
+    assert rig.data("q") == [0, 1] and rig.engine.forwarding.stalled_count == 1
+    ack = Ack("q", "w", rig.claim("w").seqs)
+    rig.driver.do(Acks("q", [ack]) if together else ack)
+    rig.work()
+    assert rig.data("q") == [1, 2] and rig.engine.forwarding.stalled_count == 0

@@ -29,3 +29,4 @@ def test_a_plain_success_has_it() -> None:
         b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:01 GMT\r\nContent-Type: application/json\r\n"
         b"X-Request-Id: id\r\nContent-Length: 2\r\n\r\n{}"
     )
+    assert heading.ok_plain % (b"id", 3, 2, b"{}") == heading.ok_json % (b"id-3", 2, b"{}")

@@ -30,7 +30,7 @@ def test_each_claim_has_its_own_jobs() -> None:
     rig = QueueRig()
     rig.queue(partitions=2)
     given = [
-        ClaimedJobs(topic="q", partition=1, node="w", jobs=jobs, seqs=[], ready=3)
+        ClaimedJobs(topic="q", partition=1, node="w", text=b",".join(jobs), seqs=[1] * len(jobs), ready=3)
         for jobs in ([b'{"$seq":1}', b'{"$seq":2}'], [], [b'{"$seq":3}'])
     ]
     with serving(rig) as probe:

@@ -10,11 +10,13 @@ from topics.errors import InvalidRequest, RecordTooLarge
 from topics.limits import RESULT_PARTS_MAX
 from topics.wire.queue import (
     ClaimRequest,
+    PlainAck,
     SettleRequest,
     decode_ack,
     decode_claim,
     decode_extend,
     decode_nack,
+    decode_plain_ack,
     decode_redrive,
 )
 
@@ -143,3 +145,34 @@ def test_how_much_an_ack_produces_is_bounded() -> None:
     with pytest.raises(RecordTooLarge) as caught:
         decode_ack(large, RecordLimits(record_bytes=50))
     assert caught.value.detail["field"].startswith("produce[0].records[0]")
+
+
+def test_an_ack_that_only_names_jobs_is_decoded_in_one_step() -> None:
+    assert decode_plain_ack(b'{"node":"w","seqs":[1,2]}') == PlainAck("w", [1, 2])
+    fenced = b'{ "seqs": [3], "lease_ids": ["lease_1"], "node": "w", "partition": 2 }'
+    assert decode_plain_ack(fenced) == PlainAck("w", [3], ["lease_1"], 2)
+    assert decode_plain_ack(rb'{"node":"\u0077","seqs":[]}') == PlainAck("w", [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b'{"node":"w"}',
+        b'{"node":"w","seqs":["1"]}',
+        b'{"node":"w","seqs":[1],"seqs":[2]}',
+        b'{"node":"w","node":"v","seqs":[1]}',
+        b'{"node":"w","seqs":[1],"produce":[]}',
+        b'{"node":"w","seqs":[1],"partition":-1}',
+        b'{"node":"w","seqs":[1],"partition":1024}',
+        b'{"node":"w","seqs":[1],"more":1}',
+        b'{"node":"\xc3\xbc","seqs":[1]}',
+        b'{"node":"w\\"","seqs":[1]}',
+        b'{"node":"w","seqs":[1],"lease_ids":null}',
+        b'{"node":"w","seqs":[1]',
+        b"[" * 10_000,
+    ],
+)
+def test_an_ack_with_anything_more_to_say_is_left_to_the_ordinary_way(body: bytes) -> None:
+    assert decode_plain_ack(body) is None

@@ -82,11 +82,10 @@ class Held:
 
 def held_of(claimed: ClaimedJobs, lease_ms: int) -> list[Held]:
     """The jobs of a claim."""
-    text = b",".join(claimed.jobs)
-    leases = _leases.decode(b"[%b]" % text)
+    leases = _leases.decode(b"[%b]" % claimed.text)
     return [
         Held(claimed.topic, claimed.partition, record, lease, lease_ms)
-        for record, lease in zip(parse_records(text), leases, strict=True)
+        for record, lease in zip(parse_records(claimed.text), leases, strict=True)
     ]
 
 

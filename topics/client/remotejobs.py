@@ -134,13 +134,12 @@ class RemoteJobs:
 
 def _claimed(request: ClaimRequest, answer: Answer) -> ClaimedJobs:
     found = decoded(answer, _Claimed)
-    jobs = [bytes(job) for job in found.claimed]
     return ClaimedJobs(
         topic=found.topic,
         partition=found.partition,
         node=request.node,
-        jobs=jobs,
-        seqs=[_seqs.decode(job).seq for job in jobs],
+        text=b",".join(found.claimed),
+        seqs=[_seqs.decode(job).seq for job in found.claimed],
         ready=found.ready,
     )
 

@@ -10,6 +10,7 @@ All that can fail is done before the first change: reading the jobs' text, findi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from topics.core import deadletter
 from topics.core.commands import Claim, Claimer
 from topics.core.facts import Claimed, Deleted, Hand, LeaseFact, Released, encode
 from topics.core.heapfacts import HeapFact
-from topics.core.job import job_texts, stored_texts
+from topics.core.job import JobTexts, jobs_text
 from topics.core.log import Log
 from topics.core.names import check_node
 from topics.core.outcome import BegunMove, Outcome, StoredFact
@@ -77,40 +78,50 @@ def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
     for claimer in command.claimers:
         check_claimer(claimer)
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
-    wanted = [min(claimer.max, machine.bounds.claim_max) for claimer in command.claimers]
+    return hand_out(machine, topic, log, queue, command.claimers, now_ms)
+
+
+def hand_out(
+    machine: Machine, topic: Topic, log: Log, queue: Queue, claimers: Sequence[Claimer], now_ms: int
+) -> Outcome:
+    """A pass over a queue that was found, for claimers that were checked."""
+    claim_max = machine.bounds.claim_max
+    wanted = [min(claimer.max, claim_max) for claimer in claimers]
     found = _find(topic, log, queue, sum(wanted))
+    texts = JobTexts(log)
+    # Who waited for others to join shares the oldest with them; else it is as if they had asked one after the other.
+    divide = deal if topic.config.claim_jitter_ms else cut
     try:
-        texts = stored_texts(log, found.seqs, CLAIM_BYTES_MAX)
+        count = texts.fitting_count(found.seqs, CLAIM_BYTES_MAX)
+        dealt = divide(found.seqs[:count], shares(count, wanted))
+        pieces = texts.divided(dealt)
     except TopicsError:
         queue.leases.give_back([*found.exhausted, *(seq for seq in found.seqs if seq in queue.leases)])
         raise
-    if len(texts) < len(found.seqs):
-        _leave_rest(queue, found, len(texts))
-    text_of = dict(zip(found.seqs, texts, strict=True))
+    if count < len(found.seqs):
+        _leave_rest(queue, found, count)
     queue.cursor = found.cursor
     facts: list[StoredFact] = []
     moves = _bury(machine, topic, log, queue, found.exhausted, facts, now_ms)
     hands: list[Hand] = []
-    answers: list[tuple[list[int], list[bytes]]] = []
-    # Who waited for others to join shares the oldest with them; else it is as if they had asked one after the other.
-    divide = deal if topic.config.claim_jitter_ms else cut
-    dealt = divide(found.seqs, shares(len(found.seqs), wanted))
-    for claimer, seqs in zip(command.claimers, dealt, strict=True):
-        jobs: list[bytes] = []
+    answers: list[tuple[list[int], bytes, int]] = []
+    for claimer, seqs, cut_text in zip(claimers, dealt, pieces, strict=True):
+        text, token = b"", 0
         if seqs:
             lease_ms = topic.config.lease_ms if claimer.lease_ms is None else clamp_lease_ms(claimer.lease_ms)
             deadline_ms = now_ms + lease_ms
             token = queue.next_token(machine.incarnation, len(seqs))
             hands.append(Hand(claimer.node, seqs, deadline_ms + 1, token))
             deliveries = queue.hand_out(hands[-1], claimer.connection)
-            jobs = job_texts(seqs, text_of, token, deadline_ms, deliveries)
-        answers.append((seqs, jobs))
+            text = jobs_text(cut_text, token, deadline_ms, deliveries)
+        answers.append((seqs, text, token))
     if hands:
         facts += stored_fact(topic, log, Claimed(hands, found.cursor))
     ready = queue.ready_count(log)
+    name, partition = topic.name, log.partition
     reply = tuple(
-        ClaimedJobs(topic=topic.name, partition=log.partition, node=claimer.node, jobs=jobs, seqs=seqs, ready=ready)
-        for claimer, (seqs, jobs) in zip(command.claimers, answers, strict=True)
+        ClaimedJobs(topic=name, partition=partition, node=claimer.node, text=text, seqs=seqs, ready=ready, token=token)
+        for claimer, (seqs, text, token) in zip(claimers, answers, strict=True)
     )
     must_sync = bool(facts) and topic.config.leases_durable
     return Outcome(reply, facts, must_sync, log, durability=topic.config.durability, moves=moves)

@@ -1,7 +1,7 @@
 """The lease table: what was handed out of a log, to whom, until when, and how often.
 
 Only records that were ever touched have an entry. A record that waits for its first delivery has none: the owner of
-the table finds it with a cursor over the log. An entry is a row of columns (seq, due time, holder, token, deliveries)
+the table finds it with a cursor over the log. An entry has a due time, a holder, a token and a count of deliveries,
 and is in one of four states:
 
     LEASED    somebody holds it, until `due_ms`
@@ -15,21 +15,24 @@ what the columns say at a time, kept beside them to be counted: no fact and no i
 
 `due_ms` is the first millisecond at which a record may be handed out again; a lease's deadline is the one before.
 
-Three heaps find entries: by due time (`Schedule`), by seq among the free ones, and by seq among all, for a floor that
-moves past them. Entries that change leave dead items in the heaps, which are passed over when met; a heap that is
-mostly dead is made anew, so that it costs what its live part costs.
+First leases of records that follow on each other are one object for all of them, a run (`core/leaseruns.py`); every
+other entry is a row (`core/leaserows.py`). A record comes out of its run when something happens to it alone.
+
+Two heaps find entries: by due time (`Schedule`), where a run is with its first seq, and by seq among the free ones.
+Entries that change leave dead items in the heaps, which are passed over when met; a heap that is mostly dead is made
+anew, so that it costs what its live part costs.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from topics.core.holders import NOBODY, Holders
+from topics.core.leasecolumns import LeaseColumns, columns_of, rows_of
+from topics.core.leaserows import LeaseRows
+from topics.core.leaseruns import LeaseRun, LeaseRuns
 from topics.core.schedule import Schedule
 
 FREE: Final = 0
@@ -55,34 +58,8 @@ class Lease(NamedTuple):
     deliveries: int
 
 
-class LeaseColumns(NamedTuple):
-    """All entries, ascending by seq, as a snapshot keeps them: eight bytes little endian each, or four."""
-
-    seqs: bytes
-    due_times: bytes
-    tokens: bytes
-    deliveries: bytes
-    holders: bytes
-    """Places in `nodes`, counted from 1; 0 is nobody."""
-    nodes: list[str]
-
-
 class LeaseTable:
-    __slots__ = (
-        "_by_seq",
-        "_deliveries",
-        "_due_times",
-        "_free",
-        "_holders",
-        "_schedule",
-        "_slots",
-        "_states",
-        "_tokens",
-        "_unused",
-        "counts",
-        "highest",
-        "holders",
-    )
+    __slots__ = ("_free", "_lowest", "_rows", "_runs", "_schedule", "counts", "highest", "holders")
 
     def __init__(self) -> None:
         self.holders = Holders()
@@ -90,87 +67,91 @@ class LeaseTable:
         """Entries by state."""
         self.highest = 0
         """No entry was ever above this seq."""
-        self._slots: dict[int, int] = {}
-        self._due_times = array("Q")
-        self._tokens = array("Q")
-        self._deliveries = array("I")
-        self._holders = array("I")
-        self._states = bytearray()
-        self._unused: list[int] = []
+        self._lowest = 1
+        """No entry is below this seq."""
+        self._rows = LeaseRows()
+        self._runs = LeaseRuns()
         self._free: list[int] = []
-        self._by_seq: list[int] = []
         self._schedule = Schedule()
 
     # ---- looking
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._rows.slots) + self._runs.job_count
 
     def __contains__(self, seq: int) -> bool:
-        return seq in self._slots
+        return seq in self._rows.slots or self._runs.at(seq) is not None
 
     def get(self, seq: int) -> Lease | None:
-        slot = self._slots.get(seq)
+        rows = self._rows
+        slot = rows.slots.get(seq)
         if slot is None:
-            return None
-        return Lease(
-            seq,
-            self._states[slot],
-            self._due_times[slot],
-            self.holders.nodes[self._holders[slot]],
-            self._tokens[slot],
-            self._deliveries[slot],
-        )
+            run = self._runs.at(seq)
+            if run is None:
+                return None
+            return Lease(seq, LEASED, run.due_ms, self.holders.nodes[run.holder], run.token_of(seq), 1)
+        node = self.holders.nodes[rows.holders[slot]]
+        return Lease(seq, rows.states[slot], rows.due_times[slot], node, rows.tokens[slot], rows.deliveries[slot])
 
     def __iter__(self) -> Iterator[Lease]:
         """All entries, ascending by seq."""
-        return (lease for seq in sorted(self._slots) if (lease := self.get(seq)) is not None)
+        seqs = [seq for run in self._runs for seq in range(run.first_seq, run.last_seq + 1)]
+        return (lease for seq in sorted([*self._rows.slots, *seqs]) if (lease := self.get(seq)) is not None)
 
     def deliveries(self, seq: int) -> int:
-        slot = self._slots.get(seq)
-        return 0 if slot is None else self._deliveries[slot]
+        lease = self.get(seq)
+        return 0 if lease is None else lease.deliveries
 
     def conditions(self, seqs: Iterable[int]) -> tuple[list[int], list[int]]:
         """The state of each of these, and how often it was handed out; one without an entry is free."""
-        slots = [self._slots.get(seq) for seq in seqs]
-        states = [FREE if slot is None else self._states[slot] for slot in slots]
-        return states, [0 if slot is None else self._deliveries[slot] for slot in slots]
+        leases = [self.get(seq) for seq in seqs]
+        states = [FREE if lease is None else lease.state for lease in leases]
+        return states, [0 if lease is None else lease.deliveries for lease in leases]
 
     def split(self, node: str, seqs: Sequence[int], tokens: Sequence[int] | None) -> tuple[list[int], list[int]]:
         """The seqs that `node` may complete, each once and ascending, and the others, as they were named.
 
         They are its own when it was the last to get them, with this very token if tokens are given.
         """
-        slots, nodes, holders, own_tokens = self._slots, self.holders.nodes, self._holders, self._tokens
+        first = seqs[0]
+        run = self._runs.at(first)
+        count = len(seqs)
+        if run is not None and first + count - 1 <= run.last_seq:
+            # What was claimed together is mostly acked together.
+            asked = list(range(first, first + count))
+            token = run.token_of(first)
+            if seqs == asked and (tokens is None or tokens == list(range(token, token + count))):
+                return (asked, []) if self.holders.nodes[run.holder] == node else ([], asked)
+        return self._split_each(node, seqs, tokens)
+
+    def _split_each(self, node: str, seqs: Sequence[int], tokens: Sequence[int] | None) -> tuple[list[int], list[int]]:
+        rows, nodes = self._rows, self.holders.nodes
         held: list[int] = []
         skipped = []
-        own = -1
         for at, seq in enumerate(seqs):
-            slot = slots.get(seq)
-            if slot is None or (tokens is not None and own_tokens[slot] != tokens[at]):
+            slot = rows.slots.get(seq)
+            if slot is not None:
+                holder, token = rows.holders[slot], rows.tokens[slot]
+            elif (run := self._runs.at(seq)) is not None:
+                holder, token = run.holder, run.token_of(seq)
+            else:
                 skipped.append(seq)
                 continue
-            holder = holders[slot]
-            if holder != own:
-                # Neighbours mostly have the same holder.
-                if nodes[holder] != node:
-                    skipped.append(seq)
-                    continue
-                own = holder
-            held.append(seq)
+            own = nodes[holder] == node and (tokens is None or tokens[at] == token)
+            (held if own else skipped).append(seq)
         once = set(held)
         if len(once) < len(held):
             return sorted(once), skipped_of(seqs, once)
         return sorted(held), skipped
 
     def is_free(self, seq: int) -> bool:
-        slot = self._slots.get(seq)
-        return slot is not None and self._states[slot] == FREE
+        slot = self._rows.slots.get(seq)
+        return slot is not None and self._rows.states[slot] == FREE
 
     def is_waiting(self, seq: int) -> bool:
         """Whether nobody has this: no entry, or a free or delayed one."""
-        slot = self._slots.get(seq)
-        return slot is None or self._states[slot] in (FREE, DELAYED)
+        slot = self._rows.slots.get(seq)
+        return self._runs.at(seq) is None if slot is None else self._rows.states[slot] in (FREE, DELAYED)
 
     def next_due_ms(self) -> int | None:
         """When `expire` may have something to do."""
@@ -183,17 +164,30 @@ class LeaseTable:
         due_first = self._schedule.next_ms()
         if due_first is None or due_first > now_ms:
             return
-        slots, states, due_times = self._slots, self._states, self._due_times
+        rows = self._rows
         for due_ms, seqs in self._schedule.take_due(now_ms):
             for seq in seqs:
-                slot = slots.get(seq)
-                if slot is None or due_times[slot] != due_ms or states[slot] not in (LEASED, DELAYED):
-                    continue
-                self._set_free(slot, seq)
+                slot = rows.slots.get(seq)
+                if slot is None:
+                    run = self._runs.at(seq)
+                    if run is not None and run.due_ms == due_ms:
+                        self._free_run(run)
+                elif rows.due_times[slot] == due_ms and rows.states[slot] in (LEASED, DELAYED):
+                    self._set_free(slot, seq)
+
+    def _free_run(self, run: LeaseRun) -> None:
+        self._runs.cut(run, run.first_seq, run.last_seq)
+        self._rows.add_run(run, FREE)
+        count = run.last_seq - run.first_seq + 1
+        self.counts[LEASED] -= count
+        self.counts[FREE] += count
+        for seq in range(run.first_seq, run.last_seq + 1):
+            heappush(self._free, seq)
+        self._tidy_free()
 
     def take_free(self, limit: int, upto_seq: int) -> list[int]:
         """Up to so many free seqs, lowest first. The caller leases them, moves them or gives them back at once."""
-        free, slots, states = self._free, self._slots, self._states
+        free, slots, states = self._free, self._rows.slots, self._rows.states
         taken: list[int] = []
         while free and len(taken) < limit and free[0] <= upto_seq:
             seq = heappop(free)
@@ -216,73 +210,42 @@ class LeaseTable:
 
         The seqs are ascending, each once.
         """
+        if not seqs:
+            return []
         holder = self.holders.take(node, connection, len(seqs))
-        if seqs and seqs[0] > self.highest:
-            self._lease_fresh(seqs, due_ms, holder, token)
-            counts = [1] * len(seqs)
-        else:
-            counts = self._lease_each(seqs, due_ms, holder, token)
-        if connection:
-            for seq in seqs:
-                self.holders.holds(holder, seq)
-        self._plan(due_ms, seqs)
-        return counts
-
-    def _lease_fresh(self, seqs: Sequence[int], due_ms: int, holder: int, token: int) -> None:
-        """None of these was ever here, and all are above those that were: most of what is handed out."""
-        count, unused = len(seqs), self._unused
-        if len(unused) < count:
-            self._grow(count - len(unused))
-        taken = unused[-count:]
-        del unused[-count:]
-        due_times, tokens, deliveries, holders = self._due_times, self._tokens, self._deliveries, self._holders
-        states = self._states
-        for slot in taken:
-            due_times[slot] = due_ms
-            tokens[slot] = token
-            deliveries[slot] = 1
-            holders[slot] = holder
-            states[slot] = LEASED
-            token += 1
-        self.counts[LEASED] += count
-        self._slots.update(zip(seqs, taken, strict=True))
-        self.highest = seqs[-1]
-        # What is larger than all before it may stand at the end of a heap.
-        self._by_seq += seqs
-        self._tidy_by_seq()
-
-    def _grow(self, count: int) -> None:
-        """Make so many slots."""
-        first = len(self._states)
-        self._due_times.frombytes(bytes(8 * count))
-        self._tokens.frombytes(bytes(8 * count))
-        self._deliveries.frombytes(bytes(4 * count))
-        self._holders.frombytes(bytes(4 * count))
-        self._states += bytes(count)
-        self._unused += range(first, first + count)
+        if connection or not (seqs[0] > self.highest or not any(seq in self for seq in seqs)):
+            return self._lease_each(seqs, due_ms, holder, token)
+        self.counts[LEASED] += len(seqs)
+        at = 0
+        while at < len(seqs):
+            end = _stretch_end(seqs, at)
+            self._put_run(LeaseRun(seqs[at], seqs[end - 1], due_ms, holder, token + at))
+            at = end
+        return [1] * len(seqs)
 
     def _lease_each(self, seqs: Sequence[int], due_ms: int, holder: int, token: int) -> list[int]:
-        slots = self._slots
+        rows = self._rows
         counts = []
         for seq in seqs:
-            slot = slots.get(seq)
+            slot = self._row(seq)
             if slot is None:
-                self._add(seq, due_ms, LEASED, holder, token, 1)
-                counts.append(1)
+                slot = self._add(seq, due_ms, LEASED, holder, token, 1)
             else:
                 self._let_go(slot, seq)
-                self._due_times[slot] = due_ms
+                rows.due_times[slot] = due_ms
                 self._set_state(slot, LEASED)
-                self._deliveries[slot] += 1
-                self._tokens[slot] = token
-                self._holders[slot] = holder
-                counts.append(self._deliveries[slot])
+                rows.deliveries[slot] += 1
+                rows.tokens[slot] = token
+                rows.holders[slot] = holder
+            self.holders.holds(holder, seq)
+            counts.append(rows.deliveries[slot])
             token += 1
+        self._plan(due_ms, seqs)
         return counts
 
     def delay(self, seqs: Sequence[int], due_ms: int) -> None:
         """Records nobody had yet are not to be handed out before a time. What has an entry is left out."""
-        fresh = [seq for seq in seqs if seq not in self._slots]
+        fresh = [seq for seq in seqs if seq not in self]
         for seq in fresh:
             self._add(seq, due_ms, DELAYED)
         self._plan(due_ms, fresh)
@@ -292,15 +255,16 @@ class LeaseTable:
 
         `undelivered` takes back that they were handed out.
         """
+        rows = self._rows
         delayed = []
         for seq in seqs:
-            slot = self._slots.get(seq)
+            slot = self._row(seq)
             if slot is None:
                 continue
             self._let_go(slot, seq)
-            self._due_times[slot] = due_ms
-            if undelivered and self._deliveries[slot]:
-                self._deliveries[slot] -= 1
+            rows.due_times[slot] = due_ms
+            if undelivered and rows.deliveries[slot]:
+                rows.deliveries[slot] -= 1
             if due_ms > now_ms:
                 self._set_state(slot, DELAYED)
                 delayed.append(seq)
@@ -310,21 +274,25 @@ class LeaseTable:
 
     def extend(self, seqs: Iterable[int], due_ms: int) -> None:
         """Let their holders keep them until `due_ms`. What is not here, or nobody's, is left out."""
+        rows = self._rows
         extended = []
-        for seq in seqs:
-            slot = self._slots.get(seq)
-            if slot is None or self._holders[slot] == NOBODY:
+        for run, first, last in self._parts(seqs):
+            if run is not None:
+                self._cut(run, first, last)
+                self._put_run(LeaseRun(first, last, due_ms, run.holder, run.token_of(first)))
                 continue
-            self._due_times[slot] = due_ms
-            self._set_state(slot, LEASED)
-            self.holders.holds(self._holders[slot], seq)
-            extended.append(seq)
+            slot = rows.slots.get(first)
+            if slot is not None and rows.holders[slot] != NOBODY:
+                rows.due_times[slot] = due_ms
+                self._set_state(slot, LEASED)
+                self.holders.holds(rows.holders[slot], first)
+                extended.append(first)
         self._plan(due_ms, extended)
 
     def leave(self, seqs: Iterable[int]) -> None:
         """They are on their way out: nobody's, and not to be handed out."""
         for seq in seqs:
-            slot = self._slots.get(seq)
+            slot = self._row(seq)
             if slot is None:
                 self._add(seq, 0, LEAVING)
             else:
@@ -333,131 +301,166 @@ class LeaseTable:
 
     def forget(self, seqs: Iterable[int]) -> None:
         """Records that are gone, for whatever reason."""
-        slots, states, holders, counts, unused = self._slots, self._states, self._holders, self.counts, self._unused
-        holder, dropped, connected = NOBODY, 0, False
-        for seq in seqs:
-            slot = slots.pop(seq, None)
-            if slot is None:
+        rows, counts = self._rows, self.counts
+        for run, first, last in self._parts(seqs):
+            if run is not None:
+                count = last - first + 1
+                self._cut(run, first, last)
+                counts[LEASED] -= count
+                self.holders.drop(run.holder, count)
                 continue
-            counts[states[slot]] -= 1
-            unused.append(slot)
-            if holders[slot] != holder:
-                # Neighbours mostly have the same holder: one step for all of them.
-                self._drop(holder, dropped)
-                holder, dropped = holders[slot], 0
-                connected = self.holders.is_connected(holder)
-            dropped += 1
-            if connected:
-                self.holders.lost(holder, seq)
-        self._drop(holder, dropped)
-
-    def _drop(self, holder: int, count: int) -> None:
-        if holder != NOBODY and count:
-            self.holders.drop(holder, count)
+            slot = rows.slots.get(first)
+            if slot is not None:
+                counts[rows.states[slot]] -= 1
+                self._let_go(slot, first)
+                rows.remove(first)
 
     def forget_below(self, low: int) -> None:
-        by_seq = self._by_seq
-        while by_seq and by_seq[0] < low:
-            self.forget((heappop(by_seq),))
+        """A floor has moved past these. The cost is that of what it passed, or that of all there is if that is less."""
+        if low <= self._lowest:
+            return
+        slots, passed = self._rows.slots, range(self._lowest, low)
+        rows = passed if len(passed) < len(slots) else [seq for seq in slots if seq < low]
+        runs = self._runs.between(self._lowest, low)
+        self._lowest = low
+        self.forget([seq for seq in rows if seq in slots])
+        for run in runs:
+            self.forget(range(run.first_seq, min(run.last_seq, low - 1) + 1))
 
-    def _add(
-        self, seq: int, due_ms: int, state: int, holder: int = NOBODY, token: int = 0, deliveries: int = 0
-    ) -> None:
-        if not self._unused:
-            self._grow(1)
-        slot = self._unused.pop()
-        self._due_times[slot] = due_ms
-        self._tokens[slot] = token
-        self._deliveries[slot] = deliveries
-        self._holders[slot] = holder
-        self._states[slot] = state
+    # ---- runs
+
+    def _parts(self, named: Iterable[int]) -> Iterator[tuple[LeaseRun | None, int, int]]:
+        """The seqs as stretches of a run, each from its first to its last, and those that are in none one by one."""
+        seqs = sorted(named)
+        at, runs = 0, self._runs
+        while at < len(seqs):
+            first = seqs[at]
+            run = runs.at(first)
+            count = 1
+            if run is not None:
+                # They ascend, so that all between two of them that are as far apart as their places are there, too.
+                count = min(run.last_seq - first + 1, len(seqs) - at)
+                while seqs[at + count - 1] != first + count - 1:
+                    count -= 1
+            yield run, first, first + count - 1
+            at += count
+
+    def _put_run(self, run: LeaseRun) -> None:
+        self._runs.add(run)
+        self._plan(run.due_ms, (run.first_seq,))
+        if run.last_seq > self.highest:
+            self.highest = run.last_seq
+        if run.first_seq < self._lowest:
+            self._lowest = run.first_seq
+
+    def _cut(self, run: LeaseRun, first_seq: int, last_seq: int) -> None:
+        """Take a part out of a run, for something else to become of it."""
+        behind = self._runs.cut(run, first_seq, last_seq)
+        if behind is not None:
+            self._plan(behind.due_ms, (behind.first_seq,))
+
+    def _row(self, seq: int) -> int | None:
+        """The slot of an entry, which is taken out of its run if it is in one."""
+        slot = self._rows.slots.get(seq)
+        if slot is None and (run := self._runs.at(seq)) is not None:
+            self._cut(run, seq, seq)
+            slot = self._rows.add(seq, run.due_ms, LEASED, run.holder, run.token_of(seq), 1)
+        return slot
+
+    # ---- rows
+
+    def _add(self, seq: int, due_ms: int, state: int, holder: int = NOBODY, token: int = 0, deliveries: int = 0) -> int:
+        slot = self._rows.add(seq, due_ms, state, holder, token, deliveries)
         self.counts[state] += 1
-        self._slots[seq] = slot
         if seq > self.highest:
             self.highest = seq
-        heappush(self._by_seq, seq)
-        self._tidy_by_seq()
-
-    def _tidy_by_seq(self) -> None:
-        if len(self._by_seq) > 2 * len(self._slots) + _SLACK:
-            self._by_seq = sorted(self._slots)
+        if seq < self._lowest:
+            self._lowest = seq
+        return slot
 
     def _let_go(self, slot: int, seq: int) -> None:
         """The entry's holder, if it has one, has it no more."""
-        holder = self._holders[slot]
+        holder = self._rows.holders[slot]
         if holder != NOBODY:
             self.holders.lost(holder, seq)
             self.holders.drop(holder)
-            self._holders[slot] = NOBODY
+            self._rows.holders[slot] = NOBODY
 
     def _set_state(self, slot: int, state: int) -> None:
-        states, counts = self._states, self.counts
+        states, counts = self._rows.states, self.counts
         counts[states[slot]] -= 1
         counts[state] += 1
         states[slot] = state
 
     def _set_free(self, slot: int, seq: int) -> None:
-        if self._holders[slot] != NOBODY:
-            self.holders.lost(self._holders[slot], seq)
+        rows = self._rows
+        if rows.holders[slot] != NOBODY:
+            self.holders.lost(rows.holders[slot], seq)
         self._set_state(slot, FREE)
         heappush(self._free, seq)
+        self._tidy_free()
+
+    # ---- heaps
+
+    def _tidy_free(self) -> None:
         if len(self._free) > 2 * self.counts[FREE] + _SLACK:
-            slots, states = self._slots, self._states
+            slots, states = self._rows.slots, self._rows.states
             self._free = [seq for seq in set(self._free) if seq in slots and states[slots[seq]] == FREE]
             heapify(self._free)
 
     def _plan(self, due_ms: int, seqs: Sequence[int]) -> None:
         if seqs:
             self._schedule.add(due_ms, seqs)
-            if self._schedule.count > 2 * len(self._slots) + _SLACK:
+            if self._schedule.count > 2 * (len(self._rows.slots) + self._runs.count) + _SLACK:
                 self._plan_anew()
 
     def _plan_anew(self) -> None:
+        rows = self._rows
         self._schedule = Schedule()
         planned: dict[int, list[int]] = {}
-        for seq, slot in self._slots.items():
-            if self._states[slot] in (LEASED, DELAYED):
-                planned.setdefault(self._due_times[slot], []).append(seq)
+        for run in self._runs:
+            planned.setdefault(run.due_ms, []).append(run.first_seq)
+        for seq, slot in rows.slots.items():
+            if rows.states[slot] in (LEASED, DELAYED):
+                planned.setdefault(rows.due_times[slot], []).append(seq)
         for due_ms, seqs in planned.items():
             self._schedule.add(due_ms, seqs)
 
     # ---- snapshots
 
     def columns(self) -> LeaseColumns:
-        count = len(self._slots)
-        seqs = np.fromiter(self._slots, np.uint64, count)
-        slots = np.fromiter(self._slots.values(), np.int64, count)
-        order = np.argsort(seqs)
-        slots = slots[order]
-        holders = np.array(self._holders, np.uint32)[slots]
-        ids, places = np.unique(holders, return_inverse=True)
-        named = bool(len(ids)) and int(ids[0]) == NOBODY
-        return LeaseColumns(
-            seqs[order].tobytes(),
-            np.array(self._due_times, np.uint64)[slots].tobytes(),
-            np.array(self._tokens, np.uint64)[slots].tobytes(),
-            np.array(self._deliveries, np.uint32)[slots].tobytes(),
-            (places + (0 if named else 1)).astype(np.uint32).tobytes(),
-            [self.holders.nodes[holder] for holder in ids.tolist() if holder != NOBODY],
-        )
+        return columns_of(self._rows, self._runs, self.holders)
 
     @classmethod
     def of(cls, columns: LeaseColumns) -> LeaseTable:
         """The table whose columns were kept; the first `expire` sorts out what is due."""
         table = cls()
-        rows = zip(
-            array("Q", columns.seqs),
-            array("Q", columns.due_times),
-            array("Q", columns.tokens),
-            array("I", columns.deliveries),
-            array("I", columns.holders),
-            strict=True,
-        )
-        for seq, due_ms, token, deliveries, place in rows:
-            holder = table.holders.take(columns.nodes[place - 1], 0, 1) if place else NOBODY
-            table._add(seq, due_ms, LEASED if place else DELAYED, holder, token, deliveries)
-        table._plan_anew()
+        run: LeaseRun | None = None
+        for seq, due_ms, token, deliveries, node in rows_of(columns):
+            holder = table.holders.take(node, 0, 1) if node else NOBODY
+            if holder == NOBODY or deliveries != 1:
+                table._add(seq, due_ms, LEASED if node else DELAYED, holder, token, deliveries)
+                table._plan(due_ms, (seq,))
+                continue
+            table.counts[LEASED] += 1
+            follows = run is not None and (run.last_seq, run.due_ms, run.holder) == (seq - 1, due_ms, holder)
+            if run is not None and follows and run.token_of(seq) == token:
+                table._runs.grow(run)
+                table.highest = seq
+            else:
+                run = LeaseRun(seq, seq, due_ms, holder, token)
+                table._put_run(run)
         return table
+
+
+def _stretch_end(seqs: Sequence[int], at: int) -> int:
+    """Where the seqs that follow on each other from place `at` on end."""
+    if seqs[-1] - seqs[at] == len(seqs) - 1 - at:
+        return len(seqs)
+    end = at + 1
+    while seqs[end] == seqs[end - 1] + 1:
+        end += 1
+    return end
 
 
 def skipped_of(seqs: Iterable[int], held: set[int]) -> list[int]:

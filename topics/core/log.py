@@ -457,16 +457,7 @@ class Log:
 
     def delete_seqs(self, seqs: Iterable[int]) -> None:
         """Remove single records, as far as they are here; the cost is that of what is named."""
-        places: list[tuple[Run, list[int]]] = []
-        last_seq = 0
-        for seq in sorted(set(seqs)):
-            if seq > last_seq:
-                run = self.run_at(seq)
-                if run is None:
-                    continue
-                places.append((run, []))
-                last_seq = run.last_seq
-            places[-1][1].append(seq)
+        places = self._places(sorted(set(seqs)))
         sizes = None if self.queue is None else self.queue.sizes_of(places)
         for run, found in places if len(places) > 1 and sizes is None else ():
             for seq in found:
@@ -474,6 +465,23 @@ class Log:
         for run, found in places:
             self._mark(run, found, sizes)
         self._drop_dead([run for run, _ in places])
+
+    def _places(self, seqs: list[int]) -> list[tuple[Run, list[int]]]:
+        """The runs that hold these, each with those that it holds."""
+        run = self.run_at(seqs[0]) if seqs else None
+        if run is not None and seqs[-1] <= run.last_seq:
+            return [(run, seqs)]
+        places: list[tuple[Run, list[int]]] = []
+        last_seq = 0
+        for seq in seqs:
+            if seq > last_seq:
+                run = self.run_at(seq)
+                if run is None:
+                    continue
+                places.append((run, []))
+                last_seq = run.last_seq
+            places[-1][1].append(seq)
+        return places
 
     def _mark(self, run: Run, seqs: U64 | list[int], sizes: Mapping[int, int] | None = None) -> None:
         count, size = run.mark(seqs, sizes)

@@ -22,6 +22,7 @@ Marks = bytearray | memoryview
 
 DEAD = 0xD5
 LIVE = 0x00
+_DEAD = bytes([DEAD])
 
 
 class Run(Protocol):
@@ -202,6 +203,11 @@ def mark(block: Block, marks: bytearray, seqs: U64) -> tuple[int, int]:
 
 def mark_few(block: Block, marks: bytearray, places: list[int]) -> tuple[list[int], int]:
     """Set the marks at places of a block, ascending; those that were alive before, and their bytes."""
+    first, end = places[0], places[-1] + 1
+    if end - first == len(places) and _DEAD not in marks[first:end]:
+        # They follow on each other, as jobs that were claimed together do.
+        marks[first:end] = _DEAD * len(places)
+        return places, sum(block.sizes[first:end].tolist())
     fresh = [place for place in places if marks[place] != DEAD]
     for place in fresh:
         marks[place] = DEAD

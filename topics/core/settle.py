@@ -6,6 +6,7 @@ has got it since) is left out and told as `skipped`. A lease that ran out counts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from topics.core.claim import clamp_lease_ms, find_queue, stored_fact
@@ -37,16 +38,11 @@ def ack_together(machine: Machine, command: Acks, now_ms: int) -> Outcome:
     for each in command.acks:
         check_named(machine, each)
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
-    done: set[int] = set()
-    counts: list[tuple[int, list[int]]] = []
-    for each in command.acks:
-        held, skipped = split(queue.leases, each)
-        if not done.isdisjoint(held):
-            # The same worker said so twice, and the second time there is nothing left to do.
-            skipped = skipped_of(each.seqs, set(held) - done)
-            held = [seq for seq in held if seq not in done]
-        done.update(held)
-        counts.append((len(held), skipped))
+    leases = queue.leases
+    named = [split(leases, each) for each in command.acks]
+    done = [seq for held, _ in named for seq in held]
+    if len(set(done)) < len(done):
+        named, done = _each_once(command.acks, named)
     facts: list[StoredFact] = []
     if done:
         fact = Acked(sorted(done))
@@ -57,15 +53,30 @@ def ack_together(machine: Machine, command: Acks, now_ms: int) -> Outcome:
         AckedJobs(
             topic=topic.name,
             partition=log.partition,
-            acked=acked,
+            acked=len(held),
             skipped=skipped,
             ready=ready,
             in_flight=in_flight,
         )
-        for acked, skipped in counts
+        for held, skipped in named
     )
     must_sync = bool(facts) and topic.config.durability is Durability.FSYNC
     return Outcome(reply, facts, must_sync, log, durability=topic.config.durability)
+
+
+def _each_once(
+    acks: Sequence[Ack], named: Sequence[tuple[list[int], list[int]]]
+) -> tuple[list[tuple[list[int], list[int]]], list[int]]:
+    """The same worker named a job in two acks, and the second time there is nothing left to do."""
+    done: set[int] = set()
+    found = []
+    for each, (held, skipped) in zip(acks, named, strict=True):
+        if not done.isdisjoint(held):
+            skipped = skipped_of(each.seqs, set(held) - done)
+            held = [seq for seq in held if seq not in done]
+        done.update(held)
+        found.append((held, skipped))
+    return found, list(done)
 
 
 def nack(machine: Machine, command: Nack, now_ms: int) -> Outcome:

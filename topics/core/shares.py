@@ -10,8 +10,10 @@ def shares(available: int, wanted: Sequence[int]) -> list[int]:
 
     What cannot be divided evenly goes, one each, to those who want most; among those, to who came first.
     """
+    if available >= sum(wanted):
+        return list(wanted)
     if len(wanted) == 1:
-        return [min(available, wanted[0])]
+        return [available]
     given = [0] * len(wanted)
     asking = sorted(range(len(wanted)), key=lambda at: wanted[at])
     for place, at in enumerate(asking):

@@ -19,9 +19,9 @@ from itertools import islice
 
 import msgspec
 
-from topics.core.claim import check_claimer, find_queue
+from topics.core.claim import check_claimer, find_queue, hand_out
 from topics.core.commands import Claim, Claimer, Nack, Release
-from topics.core.job import lease_id_of
+from topics.core.leases import lease_id
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.queue import Queue
@@ -100,7 +100,7 @@ class Claiming:
     def claim_together(
         self, topic: str, claimers: tuple[Claimer, ...], partition: int, may_wait: bool
     ) -> Ticket | None:
-        """Jobs for several workers in one pass, now; the ticket's reply is a tuple of `ClaimedJobs`.
+        """Jobs for several workers, who were checked, in one pass, now; the ticket's reply is a tuple of `ClaimedJobs`.
 
         None when they have to get in line: somebody is there, others may join, or one that would wait may get nothing.
         """
@@ -112,7 +112,7 @@ class Claiming:
         if may_wait and (queue.ready_count(log) < len(claimers) or queue.may_bury(config)):
             return None
         self._check(log.log_id)
-        return self._add(self._machine.step(Claim(topic, claimers, partition), now_ms))
+        return self._add(hand_out(self._machine, found, log, queue, claimers, now_ms))
 
     def cancel(self, topic: str, partition: int, ticket: Ticket) -> bool:
         """Whoever asked is gone. Nothing is leased to it any more, and what was a moment ago is given back when the
@@ -134,10 +134,10 @@ class Claiming:
     def give_back(self, jobs: ClaimedJobs) -> ClaimedJobs:
         """Nobody is there any more for these jobs, which others can claim at once; what there is to answer instead."""
         if jobs.seqs and self._exists(jobs):
-            lease_ids = [lease_id_of(text) for text in jobs.jobs]
+            lease_ids = [lease_id(jobs.token + place) for place in range(len(jobs.seqs))]
             command = Nack(jobs.topic, jobs.node, jobs.seqs, lease_ids, jobs.partition, undelivered=True)
             self._add(self._machine.step(command, self._now_ms()))
-        return msgspec.structs.replace(jobs, jobs=[], seqs=[])
+        return msgspec.structs.replace(jobs, text=b"", seqs=[])
 
     def _exists(self, jobs: ClaimedJobs) -> bool:
         found = self._machine.topics.get(jobs.topic)
@@ -349,10 +349,10 @@ class Claiming:
         ticket = self._add(outcome)
         assert isinstance(outcome.reply, tuple)
         for waiter, answer in zip(chosen, outcome.reply, strict=True):
-            if answer.jobs:
+            if answer.seqs:
                 line.leave(waiter)
                 self._answer_when_done(ticket, waiter, answer, log)
-        return bool(outcome.facts or outcome.moves or any(answer.jobs for answer in outcome.reply))
+        return bool(outcome.facts or outcome.moves or any(answer.seqs for answer in outcome.reply))
 
     def _pace(self, line: Line, now_ms: int) -> None:
         """Nothing can be leased now. Streams that would get something are told so once it has lasted for a while."""
@@ -384,11 +384,7 @@ class Claiming:
         line.leave(waiter)
         log = self._machine.logs.get(line.log_id)
         ready = log.queue.ready_count(log) if log is not None and log.queue is not None else 0
-        waiter.answered(
-            ClaimedJobs(
-                topic=line.topic, partition=line.partition, node=waiter.claimer.node, jobs=[], seqs=[], ready=ready
-            )
-        )
+        waiter.answered(ClaimedJobs(topic=line.topic, partition=line.partition, node=waiter.claimer.node, ready=ready))
 
     def _fail(self, line: Line, waiters: Iterable[Waiter], error: TopicsError) -> None:
         for waiter in waiters:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from topics.clock import Clock
-from topics.core import archiving, priority
-from topics.core.commands import Abort, Append, Claimer, Command, Complete, Drop, Publish, Redrive
+from topics.core import archiving, priority, settle
+from topics.core.commands import Abort, Acks, Append, Claimer, Command, Complete, Drop, Publish, Redrive
 from topics.core.cut import PLAIN, Render, Shape, cut
 from topics.core.groupcommands import DropGroup, PauseGroup, ResetGroup
 from topics.core.heap import Heap
@@ -129,6 +129,12 @@ class Engine:
             self._check_dirty()
             self.turn.check(topic.first_log_id + command.partition, command.records.payload_bytes)
             return self.add(self.machine.append(command, self.now_ms()))
+        if isinstance(command, Acks):
+            # What workers say most often takes none of the steps below.
+            admission.check(self.machine, self.turn, command)
+            ticket = self.add(settle.ack_together(self.machine, command, self.now_ms()))
+            self.forwarding.follow(command, ticket.reply)
+            return ticket
         if admission.adds_bytes(command):
             self._check_dirty()
         admission.check(self.machine, self.turn, command)

@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 
 from topics.clock import Clock
 from topics.core import forward, routing
-from topics.core.commands import Ack, Command, Configure, Delete, Drop, DropRouter, PutRouter
+from topics.core.commands import Ack, Acks, Command, Configure, Delete, Drop, DropRouter, PutRouter
 from topics.core.evidence import Evidence
 from topics.core.forward import Lane
 from topics.core.log import Log
@@ -142,7 +142,7 @@ class Forwarding:
                 assert isinstance(reply, Dropped)
                 for name in reply.routers:
                     self._end(name)
-            case Configure() | Delete() | Ack() if self._stalled:
+            case Configure() | Delete() | Ack() | Acks() if self._stalled:
                 self._wake(command.topic)
 
     def _end(self, name: str) -> None:

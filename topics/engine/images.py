@@ -21,7 +21,8 @@ from topics.core.batch import Batch, OpenStage
 from topics.core.facts import Archived, LogFact, MoveDecided
 from topics.core.heap import Heap
 from topics.core.hole import Hole
-from topics.core.leases import LeaseColumns, LeaseTable
+from topics.core.leasecolumns import LeaseColumns
+from topics.core.leases import LeaseTable
 from topics.core.log import Log
 from topics.core.queue import Queue
 from topics.core.registry import Topic

@@ -13,12 +13,13 @@ from topics.limits import SECOND_MS
 
 _OK: Final = b"HTTP/1.1 200 OK\r\n"
 _JSON: Final = b"Content-Type: application/json\r\nX-Request-Id: %b\r\nContent-Length: %d\r\n\r\n%b"
+_PLAIN: Final = _JSON.replace(b"%b", b"%b-%d", 1)
 
 
 class Heading:
     """One for a server; its time is the one that records are stamped with."""
 
-    __slots__ = ("date_line", "ok_json")
+    __slots__ = ("date_line", "ok_json", "ok_plain")
 
     def __init__(self, now_ms: int) -> None:
         self.set_time(now_ms)
@@ -27,3 +28,5 @@ class Heading:
         self.date_line = b"Date: %b\r\n" % formatdate(now_ms // SECOND_MS, usegmt=True).encode()
         self.ok_json = _OK + self.date_line + _JSON
         """A plain success: `% (request id, length of the body, body)`."""
+        self.ok_plain = _OK + self.date_line + _PLAIN
+        """The same to a request on a track: `% (connection's id, number, length of the body, body)`."""

@@ -28,9 +28,7 @@ def claimed_texts(context: Context, host: Host, answers: Sequence[ClaimedJobs], 
     """The answers to claims of one queue that came together; one at least."""
     topic, partition = _place(host, answers[0].topic, answers[0].partition)
     total_ms = elapsed_ms(context, received_ns)
-    return [
-        _CLAIMED % (topic, partition, b",".join(jobs.jobs), len(jobs.jobs), jobs.ready, total_ms) for jobs in answers
-    ]
+    return [_CLAIMED % (topic, partition, jobs.text, len(jobs.seqs), jobs.ready, total_ms) for jobs in answers]
 
 
 def acked_texts(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from topics.core.claim import check_claimer
 from topics.core.commands import Ack, Acks, Claimer
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
@@ -27,7 +28,7 @@ from topics.server.principal import Principal
 from topics.server.quota import Release
 from topics.server.requesthead import RequestHead
 from topics.server.track import Track, Writer
-from topics.wire.queue import decode_ack, decode_claim
+from topics.wire.queue import decode_claim, decode_plain_ack
 
 BODY_BYTES_MAX: Final = 64 * KIB
 """An ack of a thousand jobs, with their lease ids, is shorter."""
@@ -62,6 +63,7 @@ class JobTrack(Track):
         if known is None:
             found = decode_claim(body)
             claimer = Claimer(found.node, found.max, found.lease_ms)
+            check_claimer(claimer)
             known = _Claim(claimer, found.partition, bool(found.wait_ms))
             if len(self._known) >= CLAIMS_KNOWN_MAX:
                 self._known.clear()
@@ -161,10 +163,10 @@ class _Group:
         except Exception as error:
             self._tell_bug(numbers, error)
             return
-        ok_json = context.heading.ok_json
+        ok_plain = context.heading.ok_plain
         for number, body in zip(numbers, bodies, strict=True):
             try:
-                if len(body) >= self._gzip_bytes_min or not self.writers[number].answer_body(ok_json, body):
+                if len(body) >= self._gzip_bytes_min or not self.writers[number].answer_body(ok_plain, body):
                     self._ordinary(number)[1](Response(200, body))
             except Exception as error:
                 self._tell_bug([number], error)
@@ -225,13 +227,10 @@ def _claim_part(group: _Group, partition: int, numbers: list[int], wanted: list[
 def _ack(group: _Group) -> None:
     together: dict[int, list[int]] = {}
     acks: list[Ack | None] = []
-    topic, limits = group.track.topic, group.context.record_limits
+    topic = group.track.topic
     for number, body in enumerate(group.bodies):
-        try:
-            found = decode_ack(body, limits)
-        except TopicsError:
-            found = None
-        if found is None or found.products:
+        found = decode_plain_ack(body)
+        if found is None:
             acks.append(None)
             group.separate([number])
         else:

@@ -39,8 +39,9 @@ class Writer(Protocol):
         """Answer with the template, which has room for the request's id and number and four times for the seq. False
         when it takes more than that: a connection that ends, or whose answers have to wait for each other."""
 
-    def answer_body(self, ok_json: bytes, body: bytes) -> bool:
-        """Answer with a body of its own. False as above."""
+    def answer_body(self, ok_plain: bytes, body: bytes) -> bool:
+        """Answer with a body of its own behind a head that has room for the request's id and number and the body's
+        length. False as above."""
 
     @property
     def is_lost(self) -> bool:

@@ -77,12 +77,12 @@ class TrackedProtocol(StreamedProtocol):
         self._write_plain(template % (self._id_bytes, self._plain_number, seq, seq, seq, seq))
         return True
 
-    def answer_body(self, ok_json: bytes, body: bytes) -> bool:
+    def answer_body(self, ok_plain: bytes, body: bytes) -> bool:
         if not self._pending:
             return True
         if len(body) > WRITTEN_BYTES_MAX or self._has_more_to_do():
             return False
-        self._write_plain(ok_json % (b"%b-%d" % (self._id_bytes, self._plain_number), len(body), body))
+        self._write_plain(ok_plain % (self._id_bytes, self._plain_number, len(body), body))
         return True
 
     @property

@@ -53,6 +53,15 @@ class SettleRequest(msgspec.Struct, frozen=True):
     """Of an ack."""
 
 
+class PlainAck(msgspec.Struct, frozen=True):
+    """An ack without results, as it stands in a body."""
+
+    node: str
+    seqs: list[int]
+    lease_ids: list[str] | None = None
+    partition: int = 0
+
+
 class RedriveRequest(msgspec.Struct, frozen=True, kw_only=True):
     destination: str | None
     source: str | None
@@ -120,6 +129,7 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 _claims = msgspec.json.Decoder(_Claim)
 _acks = msgspec.json.Decoder(_Ack)
+_plain_acks = msgspec.json.Decoder(PlainAck)
 _nacks = msgspec.json.Decoder(_Nack)
 _extends = msgspec.json.Decoder(_Extend)
 _redrives = msgspec.json.Decoder(_Redrive)
@@ -150,6 +160,22 @@ def decode_ack(body: bytes, limits: RecordLimits) -> SettleRequest:
         whole("partition", parsed.partition, PARTITIONS_MAX - 1),
         products=_decode_products(parsed.produce, limits) if parsed.produce else (),
     )
+
+
+def decode_plain_ack(body: bytes) -> PlainAck | None:
+    """An ack that names jobs and no more, as nearly all do; None when there is more to say of it, or against it.
+
+    What it holds needs a certain number of quotation marks. With no more of them there is no other key.
+    """
+    try:
+        parsed = _plain_acks.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    strings = 3 if parsed.lease_ids is None else 4 + len(parsed.lease_ids)
+    if parsed.partition:
+        strings += 1
+    is_plain = body.count(b'"') == 2 * strings and body.isascii() and 0 <= parsed.partition < PARTITIONS_MAX
+    return parsed if is_plain else None
 
 
 def decode_nack(body: bytes) -> SettleRequest:

@@ -36,7 +36,7 @@ def claim(context: Context, request: Request, reply: Reply) -> None:
     context.throttle.admit()
     claimer = Claimer(wanted.node, wanted.max, wanted.lease_ms)
     ticket = host.engine.claim(topic, claimer, wanted.partition, wanted.wait_ms)
-    nothing = ClaimedJobs(topic=topic, partition=wanted.partition, node=wanted.node, jobs=[], seqs=[], ready=0)
+    nothing = ClaimedJobs(topic=topic, partition=wanted.partition, node=wanted.node, ready=0)
     is_gone = False
 
     def make(ticket: Ticket) -> Response:
