@@ -22,7 +22,9 @@ def test_an_email_is_one_whatever_its_case() -> None:
         rig.step(AddUser("u2", "ADA@example.org", Role.VIEWER, HASH))
 
 
-@pytest.mark.parametrize("email", ["", "ada", "@example.org", "a b@example.org", "<b>@x.org", "a@b@c", "x" * 300 + "@y"])
+@pytest.mark.parametrize(
+    "email", ["", "ada", "@example.org", "a b@example.org", "<b>@x.org", "a@b@c", "x" * 300 + "@y"]
+)
 def test_what_is_no_email_is_refused(email: str) -> None:
     rig = AccountRig()
     with pytest.raises(InvalidRequest) as refused:

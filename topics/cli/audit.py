@@ -41,7 +41,6 @@ def tail(
     For example:
 
         topics audit tail -n 50
-        topics audit tail -f
     """
     screen = Screen(json)
 
@@ -77,7 +76,7 @@ def search(
     For example:
 
         topics audit search --action DELETE --since 24h
-        topics audit search --who ada@example.org
+        topics audit search orders --limit 10
     """
     screen = Screen(json)
     from_ms = 0 if since is None else SystemClock().now_ms() - milliseconds("since", since)

@@ -83,6 +83,7 @@ SESSION_ID: Schema = {
 }
 
 COMPONENTS: dict[str, Schema] = {
+    "Nothing": object_shape("", {}, "No field is looked at."),
     "ManagedKey": object_shape("*", _KEY),
     "ManagedKeyAnswer": answer_shape(_KEY),
     "ManagedKeyRequest": object_shape(

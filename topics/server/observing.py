@@ -37,6 +37,7 @@ class Observer:
         self.storage = StorageSize()
         self.sampler = Sampler(context, connections)
         self._beats = 0
+        self._measuring = False
         self._sampled_ns = 0
         self._lags: deque[dict[tuple[str, str, str], int]] = deque(maxlen=LAGS_KEPT)
         self._dead: deque[dict[str, int]] = deque(maxlen=DEAD_KEPT)
@@ -53,17 +54,24 @@ class Observer:
     async def beat(self, engine: Engine) -> None:
         """Once a second."""
         clock = self._context.clock
-        if self._beats % SIGNS_BEATS == 0:
-            store = engine.store
-            self.storage = await asyncio.to_thread(
-                measure, store.fs, store.directory, store.segment_dir, store.tiers.cold_dir
-            )
-            self.alerts.update(self._signs(engine), clock.now_ms())
         self._beats += 1
+        if self._beats % SIGNS_BEATS == 1 and not self._measuring:
+            await self._look(engine)
         now_ns = clock.ticks_ns()
         elapsed_s = max((now_ns - self._sampled_ns) / NS_PER_S, 0.001)
         self._sampled_ns = now_ns
         self.series.add(clock.now_ms(), self.sampler.sample(engine, elapsed_s, self.storage))
+
+    async def _look(self, engine: Engine) -> None:
+        store = engine.store
+        self._measuring = True
+        try:
+            self.storage = await asyncio.to_thread(
+                measure, store.fs, store.directory, store.segment_dir, store.tiers.cold_dir
+            )
+        finally:
+            self._measuring = False
+        self.alerts.update(self._signs(engine), self._context.clock.now_ms())
 
     def _signs(self, engine: Engine) -> Signs:
         shards = (

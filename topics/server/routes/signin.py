@@ -20,13 +20,14 @@ from topics.server.routes.keys import desk_of
 from topics.server.routes.users import user_fields
 from topics.server.schemas import answer, body
 from topics.server.websessions import ACCESS_MS, WebSessions, address_of
-from topics.wire.account import decode_password_change, decode_set_up, decode_sign_in
+from topics.wire.account import decode_nothing, decode_password_change, decode_set_up, decode_sign_in
 
 AGENT = "user-agent"
 
 
 def sign_in(context: Context, request: Request, reply: Reply) -> None:
-    web, host, wanted = _web(context), context.ready(), decode_sign_in(request.body)
+    wanted = decode_sign_in(request.body)
+    web, host = _web(context), context.ready()
     web.check_origin(request)
     address = _address(context, request)
 
@@ -44,7 +45,8 @@ def sign_in(context: Context, request: Request, reply: Reply) -> None:
 
 
 def set_up(context: Context, request: Request, reply: Reply) -> None:
-    web, host, wanted = _web(context), context.ready(), decode_set_up(request.body)
+    wanted = decode_set_up(request.body)
+    web, host = _web(context), context.ready()
     web.check_origin(request)
     address = _address(context, request)
 
@@ -62,6 +64,7 @@ def set_up(context: Context, request: Request, reply: Reply) -> None:
 
 
 def refresh(context: Context, request: Request, reply: Reply) -> None:
+    decode_nothing(request.body)
     web, host = _web(context), context.ready()
     claims = web.refresh_claims(request)
 
@@ -85,6 +88,7 @@ def refresh(context: Context, request: Request, reply: Reply) -> None:
 
 def sign_out(context: Context, request: Request, reply: Reply) -> None:
     """Ends the session of the cookies, if there is one; the cookies go in any case."""
+    decode_nothing(request.body)
     web, host = _web(context), context.ready()
     try:
         session_id = web.refresh_claims(request).sid
@@ -221,7 +225,7 @@ _REFUSALS = {
     "400": answer("Error", "The body is malformed; `error.detail` names the field and what is expected."),
     "401": answer("Error", "Wrong, used up or too old: the same answer whatever it was."),
     "403": answer("Error", "A page of another origin, or no `X-CSRF-Token`."),
-    "409": answer("Error", "Authentication is off."),
+    "412": answer("Error", "Authentication is off."),
     "415": answer("Error", "The body is not `application/json` in UTF-8."),
     "429": answer("Error", "Too many attempts failed; see `Retry-After`."),
 }
@@ -265,6 +269,7 @@ ROUTES = (
             "Trades the refresh cookie for new cookies; needs `X-CSRF-Token`. A refresh cookie is good once: one that "
             "comes again later was copied, and the session ends.",
             "accounts",
+            request_body=body("Nothing", required=False),
             responses=_REFUSALS | {"200": _SIGNED_IN},
         ),
     ),
@@ -277,6 +282,7 @@ ROUTES = (
             "Sign out",
             "Ends the session and takes its cookies back; needs `X-CSRF-Token`.",
             "accounts",
+            request_body=body("Nothing", required=False),
             responses=_REFUSALS | {"200": answer("SignedOut", "Whether there was a session to end.")},
         ),
     ),

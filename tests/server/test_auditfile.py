@@ -1,0 +1,86 @@
+"""The files of the audit log: full ones, cut-off lines, disks that refuse."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from tests.core.test_auditchain import chain
+from topics.core.auditchain import follow, link_of
+from topics.server.auditfile import AuditFile
+from topics.testing import FakeDisk, FaultFs
+
+
+def disk() -> FakeDisk:
+    fs = FakeDisk()
+    fs.make_dir("/d")
+    return fs
+
+
+def test_a_full_file_is_renamed_and_the_chain_goes_on() -> None:
+    fs, lines = disk(), chain(9)
+    file = AuditFile(fs, "/d", file_bytes_max=3 * len(lines[0]))
+    assert file.open() == (None, 0)
+    for seq, line in enumerate(lines, 1):
+        file.append(seq, [line])
+    file.close()
+    assert [path.rpartition("/")[2] for path in file.files()] == [
+        "audit-000000000001.jsonl",
+        "audit-000000000004.jsonl",
+        "audit.jsonl",
+    ]
+    whole = [line for path in file.files() for line in file.lines(path)]
+    assert whole == lines and follow(whole)[1] is None
+    again = AuditFile(fs, "/d")
+    assert again.open() == (link_of(lines[-1]), 0)
+    assert again.lines_after(2) == lines[2:] and again.lines_after(7) == lines[7:] and again.lines_after(9) == []
+
+
+def test_a_line_that_was_cut_off_is_taken_away() -> None:
+    fs, lines = disk(), chain(3)
+    file = AuditFile(fs, "/d")
+    file.open()
+    file.append(1, lines[:2])
+    file.close()
+    cut = fs.open("/d/audit/audit.jsonl", "write")
+    cut.write_at(cut.size(), [lines[2][:40]])
+    cut.close()
+    again = AuditFile(fs, "/d")
+    assert again.open() == (link_of(lines[1]), 40)
+    again.append(3, [lines[2]])
+    assert again.lines(again.path) == lines
+
+
+def test_after_a_rotation_that_a_crash_cut_off_the_last_link_is_known() -> None:
+    fs, lines = disk(), chain(2)
+    file = AuditFile(fs, "/d", file_bytes_max=1)
+    file.open()
+    file.append(1, lines)
+    file.close()
+    fs.rename("/d/audit/audit.jsonl", "/d/audit/audit-000000000001.jsonl")
+    again = AuditFile(fs, "/d")
+    assert again.open() == (link_of(lines[-1]), 0)
+
+
+def test_an_append_that_failed_leaves_nothing_behind() -> None:
+    inner, lines = disk(), chain(3)
+    fs = FaultFs(inner)
+    file = AuditFile(fs, "/d")
+    file.open()
+    file.append(1, lines[:1])
+    fs.fail("sync", errno.EIO)
+    with pytest.raises(OSError):
+        file.append(2, [lines[1] + b" " * 500])
+    file.append(2, [lines[1]])
+    file.append(3, [lines[2]])
+    assert file.lines(file.path) == lines
+
+
+def test_what_was_appended_survives_a_power_loss() -> None:
+    fs, lines = disk(), chain(2)
+    file = AuditFile(fs, "/d")
+    file.open()
+    file.append(1, lines)
+    after = AuditFile(fs.crash("lost"), "/d")
+    assert after.open() == (link_of(lines[-1]), 0)
