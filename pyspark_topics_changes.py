@@ -1,4 +1,4 @@
-"""Where Spark finds `format("topics_changes")`: it looks for modules with such a name and takes their `DefaultSource`."""
+"""Where Spark finds `format("topics_changes")`: it takes the `DefaultSource` of modules with such a name."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ delta-rs in this process, before the clock runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
@@ -20,6 +21,7 @@ from bench.sizes import Sizes
 
 if TYPE_CHECKING:
     from topics.spark.pipeline.runner import Runner
+    from topics.sync import Client
 
 CHANGES_BAR = 100_000
 COMMIT_TO_TOPIC_MS = 1000
@@ -32,12 +34,16 @@ def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
         from topics.spark.launch import session
     except ImportError as missing:
         raise LeftOut(f"Spark is not installed ({missing.name}): pip install 'topics[spark]'") from None
-    with Topics(directory / "data", "--max-staged-bytes", "4GiB") as server, session() as spark:
-        from topics.spark.pipeline.runner import Runner
+    from topics import sync
+    from topics.spark.pipeline.runner import Runner
 
+    with ExitStack() as held:
+        server = held.enter_context(Topics(directory / "data", "--max-staged-bytes", "4GiB"))
+        spark = held.enter_context(session())
         url = f"http://{HOST}:{server.port}"
-        small = _Table(url, directory / "small", "small")
-        large = _Table(url, directory / "large", "large")
+        client = held.enter_context(sync.connect(url))
+        small = _Table(client, directory / "small", "small")
+        large = _Table(client, directory / "large", "large")
         step(f"a table of {sizes.spark_records:,} rows")
         large.append(sizes.spark_records)
         small.append(1)
@@ -72,17 +78,15 @@ def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
 class _Table:
     """A Delta table and the topic that its inserts go to."""
 
-    def __init__(self, url: str, path: Path, name: str) -> None:
+    def __init__(self, client: Client, path: Path, name: str) -> None:
         import pyarrow as pa
         from deltalake import DeltaTable, Schema
-
-        from topics import sync
 
         self.name = name
         self._columns: Any = pa.schema([("id", pa.int64()), ("body", pa.string())])
         self._path = str(path)
         self._next_id = 0
-        self._client = sync.connect(url)
+        self._client = client
         feed = {"delta.enableChangeDataFeed": "true"}
         DeltaTable.create(self._path, Schema.from_arrow(self._columns), configuration=feed)
 

@@ -245,6 +245,13 @@ def test_installing_and_removing(one: Any, outbox: Outbox) -> None:
     one.commit()
 
 
+def test_a_table_that_is_gone_can_be_removed(one: Any, outbox: Outbox) -> None:
+    insert(one, 1)
+    one.execute(f"DROP TABLE {TABLE}")
+    one.commit()
+    assert outbox.status() == [] and outbox.uninstall(TABLE) and not outbox.uninstall(TABLE)
+
+
 def test_pruning(one: Any, outbox: Outbox) -> None:
     for number in range(5):
         insert(one, number)

@@ -115,6 +115,14 @@ def test_uninstalling_removes_everything(writer: sqlite3.Connection, outbox: Out
     assert not outbox.status("messages")[0].installed
 
 
+def test_a_table_that_is_gone_can_be_removed(writer: sqlite3.Connection, outbox: Outbox) -> None:
+    outbox.install("messages")
+    writer.execute("INSERT INTO messages (id) VALUES (1)")
+    writer.execute("DROP TABLE messages")
+    assert outbox.status() == [] and outbox.uninstall("messages") and not outbox.uninstall("messages")
+    assert _schema(writer) == []
+
+
 def _schema(writer: sqlite3.Connection) -> list[tuple[str, str]]:
     found = writer.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1")
     return found.fetchall()

@@ -83,6 +83,9 @@ def test_a_merge_says_what_it_takes() -> None:
         ("MERGE INTO delta.'p' KEY (id) FROM STREAM o SCHEMA 'a int'", 22, "no field id"),
         ("MERGE INTO delta.'p' KEY (id) FROM o", 36, "STREAM"),
         ("APPEND INTO delta.'s3://key:secret@b/t' FROM STREAM o", 19, "a password"),
+        ("APPEND INTO delta.'' FROM STREAM o", 19, "is empty"),
+        ("APPEND INTO delta.$1 FROM STREAM o", 19, "no parameter"),
+        ("APPEND INTO delta.'p' FROM STREAM o SCHEMA ?", 44, "no parameter"),
         ("INSERT INTO TOPIC t SELECT tag FROM STREAM o WATERMARK tss DELAY '1 day'", 56, "no column tss"),
     ],
 )
@@ -95,14 +98,9 @@ def test_what_is_not_understood_is_refused_where_it_stands(text: str, column: in
 
 def test_options_by_name_are_checked() -> None:
     text = "INSERT INTO TOPIC t SELECT tag FROM STREAM o"
-    for options in (
-        {"trigger_ms": "5"},
-        {"trigger_ms": True},
-        {"starting": "now"},
-        {"checkpoint": ""},
-        {"x": 1},
-        {"checkpoint": "s3://k:s@b"},
-    ):
+    wrong: list[dict[str, object]] = [{"trigger_ms": "5"}, {"trigger_ms": True}, {"starting": "now"}, {"x": 1}]
+    wrong += [{"checkpoint": ""}, {"checkpoint": "s3://k:s@b"}]
+    for options in wrong:
         with pytest.raises(InvalidSql, match=r"cannot be|no option|a password"):
             definition(text, options)
     assert definition(text + ";", {"checkpoint": "s3://b/c"}).options.checkpoint == "s3://b/c"

@@ -15,6 +15,7 @@ from topics.cli.exitcode import Exit
 from topics.cli.screen import JsonFlag, Screen, printable
 from topics.cli.sparkflags import DEFAULT_SPARK, SparkFlags, server_of
 from topics.cli.target import DEFAULT_TARGET, Target
+from topics.spark.pipeline.checkpoints import checkpoints_for
 
 if TYPE_CHECKING:
     from topics.spark.pipeline.runner import Ended, Runner
@@ -48,15 +49,16 @@ def run(
     screen = Screen(json)
     url, key = server_of(target)
     shown = replace(spark, conf=["spark.ui.enabled=true", *spark.conf])
+    place = checkpoints_for(spark.master, checkpoints)
     with shown.session() as session:
-        from topics.spark.pipeline.runner import Runner, checkpoints_for
+        from topics.spark.pipeline.runner import Runner
 
         runner = Runner(
             session,
             url=url,
             key=key,
             names=names,
-            checkpoints=checkpoints_for(spark.master, checkpoints),
+            checkpoints=place,
             available_now=available_now,
         )
         with _ended_by_signals(runner):

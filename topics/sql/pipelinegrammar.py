@@ -17,7 +17,7 @@ from topics.sql.pipelinestatements import CreatePipeline, DescribePipeline, Drop
 from topics.sql.place import Place
 from topics.sql.reader import Parameters, Reader
 from topics.sql.tablegrammar import if_not_exists, names, options
-from topics.sql.tokens import Token, tokenize
+from topics.sql.tokens import Kind, Token, tokenize
 from topics.tablemodel import TableFormat
 
 _OPTIONS: dict[str, tuple[object, ...] | int | None] = {
@@ -74,6 +74,10 @@ def describe(reader: Reader) -> DescribePipeline:
 
 def _definition(reader: Reader, said: PipelineOptions) -> PipelineConfig:
     begin = reader.place
+    for token in reader.tokens[reader.position :]:
+        if token.kind is Kind.PARAMETER:
+            place = Place(token.start, token.end)
+            raise reader.fail("no parameter can stand in what is stored", place, ["a literal"])
     kind = PipelineKind(reader.one_of("INSERT", "MERGE", "APPEND").lower())
     reader.expect("INTO")
     made = _insert(reader) if kind is PipelineKind.INSERT else _into_table(reader, kind)
@@ -107,6 +111,8 @@ def _into_table(reader: Reader, kind: PipelineKind) -> PipelineConfig:
     reader.expect_sign(".")
     path_place = reader.place
     path = _without_secret(reader, reader.string("a path"), path_place)
+    if not path:
+        raise reader.fail("the path of the table is empty", path_place, ["a path"])
     key: tuple[str, ...] = ()
     key_place = reader.place
     delete_when = ""

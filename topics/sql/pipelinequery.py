@@ -42,12 +42,10 @@ class Pieces:
     """In capitals; empty when the last token was none, or nothing is taken yet."""
 
     def take(self) -> Token:
-        """The next token, as it is; what is stored has no parameters."""
+        """The next token, as it is."""
         reader = self.reader
         token = reader.next()
         place = Place(token.start, token.end)
-        if token.kind is Kind.PARAMETER:
-            raise reader.fail("no parameter can stand in what is stored", place, ["a literal"])
         # Behind GROUP BY sqlglot takes the bare word for the clause WINDOW; in backticks it is the function to both.
         is_function = token.word == "WINDOW" and self.last_word == "BY"
         self.parts.append((place, spark_name(token.text) if is_function else spark_token(reader.text, token)))

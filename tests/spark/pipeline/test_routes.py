@@ -137,6 +137,21 @@ def test_what_does_not_fit_the_table_is_refused(spark: SparkSession, bad: TableR
         routed(changes, TABLE, [bad])
 
 
+def test_a_row_of_a_database_keeps_its_text_and_one_that_does_not_fit_is_told(spark: SparkSession) -> None:
+    row = "struct<id: bigint, price: decimal(4, 2), _corrupt: string>"
+    exact, wrong = '{"id": 1, "price": 1.50}', '{"id": 1, "price": "much"}'
+    good, bad = (1, Decimal("1.50"), None), (1, None, wrong)
+    changes = spark.createDataFrame(
+        [("insert", None, good, "i1", 1, None, exact), ("update", bad, good, "i2", 2, wrong, exact)],
+        f"op string, before {row}, after {row}, position string, ts bigint, before_text string, after_text string",
+    )
+    table = RoutedTable("t", ("id",), ("id", "price"), has_texts=True)
+    kept, told = routed(changes, table, [route("out", "insert", "full"), route("out", "update", "diff")]).collect()
+    assert kept["topic"] == "out" and f'"payload":{exact},' in kept["data"], "every digit as the database wrote it"
+    assert told["topic"] == "out.errors"
+    assert json.loads(told["data"])["reason"] == "the row does not fit the columns of its table"
+
+
 def test_a_trace_travels_with_its_row(spark: SparkSession) -> None:
     row = "struct<id: bigint, traceparent: string>"
     changes = spark.createDataFrame(

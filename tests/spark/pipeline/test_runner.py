@@ -15,9 +15,9 @@ from deltalake import DeltaTable, write_deltalake
 from tests.spark.pipeline import deltas
 from tests.spark.pipeline.histories import History, keys_left, replayed
 from topics.cdc.opening import opened
-from topics.errors import InvalidRequest, NotFound
+from topics.errors import NotFound
 from topics.pipelinemodel import PipelineCondition, RunState
-from topics.spark.pipeline.runner import Runner, checkpoints_for, default_checkpoints
+from topics.spark.pipeline.runner import Runner
 from topics.sync import Client
 from topics.testing.served import RunningServer
 
@@ -219,15 +219,3 @@ def test_a_pipeline_is_one_runners(runner: Callable[..., Runner], topics_client:
     assert (one.jobs["routes:a"].phase, other.jobs["routes:a"].phase) == (RunState.RUNNING, None)
     topics_client.sql("ALTER TOPIC t DROP SOURCE a")
     until(one, lambda: not one.jobs)
-
-
-def test_where_positions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    assert checkpoints_for("local[2]", "") == default_checkpoints() == "/state/topics/pipelines"
-    assert checkpoints_for("spark://h:7077", "s3a://b/c") == "s3a://b/c"
-    with pytest.raises(InvalidRequest, match="a directory that the whole cluster sees"):
-        checkpoints_for("sc://h:15002", "")
-    monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.delenv("HOME", raising=False)
-    with pytest.raises(InvalidRequest, match="say --checkpoints DIR"):
-        default_checkpoints()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from topics.pipelinemodel import PipelineCondition, PipelineKind, PipelineState
-from topics.spark.pipeline.strands import MAIN, checkpoint_of, strands_of
+from topics.spark.pipeline.strands import MAIN, strands_of
 from topics.tablemodel import TableRoute
 
 
@@ -34,19 +33,3 @@ def test_who_comes_later_is_not_taken_into_a_query_that_runs() -> None:
 def test_dropping_a_route_moves_no_other() -> None:
     routes = [route(1, operation="insert", start="snapshot"), route(2, operation="update", start="snapshot")]
     assert strands_of(routes)[0].name == strands_of(routes[1:])[0].name
-
-
-def test_a_checkpoint_is_one_pipelines() -> None:
-    def state(number: int, created: int) -> PipelineState:
-        return PipelineState(
-            pipeline="routes:chat.messages",
-            kind=PipelineKind.ROUTES,
-            condition=PipelineCondition.WAITING,
-            created_ts=created,
-            changed_ts=created,
-            number=number,
-            digest="",
-        )
-
-    assert checkpoint_of("/c/", state(3, 17)) == "/c/routes_chat.messages-3-17"
-    assert len({checkpoint_of("/c", state(*each)) for each in ((1, 1), (1, 2), (2, 1))}) == 3

@@ -11,5 +11,6 @@ mergesource.py    the sink that writes Delta tables      mergetable.py what a co
 queries.py        how a definition becomes queries       changes.py    a table's changes as a DataFrame
 runner.py         has them run                           strands.py      which queries the routes of a table need
 job.py            the life of one pipeline               progress.py   how far a query is, in words and numbers
+checkpoints.py    where positions are kept               tally.py      what queries have done, added up
 definitions.py    what the server says and is told       stops.py      why a query ends for good
 """

@@ -13,7 +13,6 @@ batch does that batch again, and what it had published it does not publish twice
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Literal, Protocol
@@ -26,14 +25,11 @@ from topics.pipelinemodel import (
     PipelineOrders,
     PipelineReport,
     PipelineState,
-    RouteProgress,
     RunState,
 )
-from topics.spark.pipeline.flows import MISFITS
-from topics.spark.pipeline.progress import Progress
 from topics.spark.pipeline.queries import Running
 from topics.spark.pipeline.stops import FINAL, TableChanged, told
-from topics.tablemodel import TableRoute
+from topics.spark.pipeline.tally import Tally
 
 REPORT_MS: Final = 2 * SECOND_MS
 NEWS_MS: Final = 500
@@ -42,11 +38,10 @@ RETRY_MS: Final = 1 * SECOND_MS
 RETRY_MS_MAX: Final = 60 * SECOND_MS
 TAKEN_MS: Final = 30 * SECOND_MS
 """With an end in sight: how long another runner is waited for. One that has died is not waited for that long."""
-YOUNG_MS: Final = 15 * SECOND_MS
-ATTEMPTS_MAX: Final = 4
+YOUNG_MS: Final = 5 * SECOND_MS
+ATTEMPTS_MAX: Final = 6
 """With an end in sight: how often a failing query is begun before the pipeline has failed."""
 LINES_MAX: Final = 200
-_BY_VERSION: Final = "version "
 ENDED: Final = frozenset({RunState.DONE, RunState.FAILED, RunState.PAUSED})
 
 
@@ -83,8 +78,7 @@ class Job:
         self._running: list[Running] = []
         self._shown: list[Running] = []
         """Those that were begun last, for what there is to tell of them after their end."""
-        self._ended_sums = _sums_before(state)
-        """What queries counted that have ended, also those of earlier runners."""
+        self._tally = Tally(state)
         self._begun_ms = 0
         self._restarts = 0
         self._failures = 0
@@ -96,8 +90,6 @@ class Job:
         self._has_news = False
         self._said: RunState | None = None
         self._lines: list[LogLine] = []
-        self._behind_ms: int | None = None
-        self._position_before = "" if state.report is None else state.report.position
 
     @property
     def ended(self) -> bool:
@@ -211,7 +203,7 @@ class Job:
         for running in self._running:
             running.query.stop()
             running.progress.take(running.query.recentProgress)
-        self._ended_sums = self._sums()
+        self._tally.keep(self._running)
         self._running = []
 
     def _enter(self, phase: RunState, words: str, level: Literal["info", "error"] = "info") -> None:
@@ -245,85 +237,15 @@ class Job:
         self._said = self.phase
         return orders
 
-    def _sums(self) -> Counter[str]:
-        """What was counted over all queries: `input`, `misfits`, and of each route `records:` and `errors:`."""
-        sums = Counter(self._ended_sums)
-        for running in self._running:
-            sums["input"] += running.progress.input_rows
-            for name, count in running.progress.observed.items():
-                kind, _, column = name.partition(".")
-                if kind.startswith(MISFITS):
-                    sums["misfits"] += count
-                    continue
-                word = column.rstrip("0123456789")
-                sums[f"{word}:{running.routes[int(column[len(word) :])].number}"] += count
-        return sums
-
     def _current(self) -> PipelineReport:
         assert self.phase is not None
-        sums = self._sums()
-        known = [each.progress for each in self._shown]
-        lags = [each.lag for each in known if each.lag is not None]
-        lag = max(lags, default=None)
-        by_version = any(each.position.startswith(_BY_VERSION) for each in known)
-        written = sum(count for name, count in sums.items() if name.startswith("records:"))
-        errors = sum(count for name, count in sums.items() if name.startswith("errors:")) + sums["misfits"]
-        slowest = max(known, key=lambda each: each.lag or 0, default=Progress())
         return PipelineReport(
             runner=self._runner,
             state=self.phase,
-            position=slowest.position or self._position_before,
-            lag_versions=lag if by_version else None,
-            lag_records=None if by_version else lag,
-            lag_ms=self._lag_ms(lag),
-            input_rows_per_second=sum(each.progress.input_rows_per_second for each in self._running),
-            output_rows_per_second=sum(each.progress.output_rows_per_second for each in self._running),
-            input_rows_total=sums["input"],
-            output_rows_total=written if self.state.table is not None else sums["input"] - sums["misfits"],
-            error_rows_total=errors,
-            batch_id=slowest.batch_id,
-            batch_ms=slowest.batch_ms,
             restarts=self._restarts,
             last_error=self.last_error,
             last_error_ts=self._last_error_ms,
             spark_ui=self._ui(),
             digest=self._digest,
-            routes=tuple(_route_progress(route, each.progress, sums) for each in self._shown for route in each.routes),
+            **self._tally.told(self._shown, self._running, self._clock.now_ms()),
         )
-
-    def _lag_ms(self, lag: int | None) -> int | None:
-        """For how long there has been something to do, as long as this runner has seen."""
-        if not lag:
-            self._behind_ms = None
-            return None if lag is None else 0
-        now_ms = self._clock.now_ms()
-        if self._behind_ms is None:
-            self._behind_ms = now_ms
-        return now_ms - self._behind_ms
-
-
-def _route_progress(route: TableRoute, progress: Progress, sums: Counter[str]) -> RouteProgress:
-    by_version = progress.position.startswith(_BY_VERSION)
-    return RouteProgress(
-        topic=route.topic,
-        operation=route.operation,
-        number=route.number,
-        position=progress.position,
-        lag_versions=progress.lag if by_version else None,
-        lag_records=None if by_version else progress.lag,
-        records_total=sums[f"records:{route.number}"],
-        errors_total=sums[f"errors:{route.number}"],
-    )
-
-
-def _sums_before(state: PipelineState) -> Counter[str]:
-    """What earlier runners counted, as far as the server remembers."""
-    sums: Counter[str] = Counter()
-    if state.report is not None:
-        sums["input"] = state.report.input_rows_total
-        for route in state.report.routes:
-            sums[f"records:{route.number}"] = route.records_total
-            sums[f"errors:{route.number}"] = route.errors_total
-        if not state.report.routes:
-            sums["misfits"] = state.report.error_rows_total
-    return sums

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from topics.errors import InvalidRequest
 from topics.pipelinemodel import PipelineConfig, PipelineKind, PipelineOptions, PipelineState, PipelineStream
 from topics.spark.pipeline.changes import open_changes
+from topics.spark.pipeline.checkpoints import checkpoint_of
 from topics.spark.pipeline.flows import as_records, open_stream, query, read_table
 from topics.spark.pipeline.mergesource import FORMAT as ROWS
 from topics.spark.pipeline.mergesource import RowSink
@@ -27,7 +28,7 @@ from topics.spark.pipeline.progress import Progress
 from topics.spark.pipeline.routes import routed
 from topics.spark.pipeline.rowflows import GONE, as_rows, refuse_without_columns
 from topics.spark.pipeline.spool import Spool
-from topics.spark.pipeline.strands import Strand, checkpoint_of, strands_of
+from topics.spark.pipeline.strands import Strand, strands_of
 from topics.spark.source import preset_source
 from topics.sql.sparktext import to_spark
 from topics.tablemodel import TableConfig, TableRoute, TableState

@@ -84,7 +84,7 @@ def routed(changes: DataFrame, table: RoutedTable, routes: Sequence[TableRoute])
 
 
 def _scope(changes: DataFrame, table: RoutedTable) -> DataFrame:
-    """The names that expressions may use, and ours, which begin with `_`."""
+    """The names that expressions may use, and ours, which begin with `_topics_`."""
     texts = [f"before_text AS {BEFORE_TEXT}", f"after_text AS {AFTER_TEXT}"] if table.has_texts else []
     rows = changes.selectExpr(
         "op",
@@ -95,7 +95,7 @@ def _scope(changes: DataFrame, table: RoutedTable) -> DataFrame:
         f"CASE WHEN op = 'delete' THEN before ELSE after END AS {ROW}",
         *texts,
     )
-    unreadable = f"{ROW}.{CORRUPT}" if table.has_texts else "CAST(NULL AS STRING)"
+    unreadable = f"coalesce(before.{CORRUPT}, after.{CORRUPT})" if table.has_texts else "CAST(NULL AS STRING)"
     plain = [name for name in table.columns if name.lower() not in _RESERVED]
     return rows.selectExpr(
         "*", f"{unreadable} AS {UNREADABLE}", *[f"{ROW}.{quoted(name)} AS {quoted(name)}" for name in plain]

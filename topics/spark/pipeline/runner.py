@@ -8,7 +8,6 @@ server by themselves: a pipeline is the one's who says so first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import environ
 from socket import gethostname
 from threading import Event
 from typing import TYPE_CHECKING, Final
@@ -17,9 +16,10 @@ from uuid import uuid4
 import msgspec
 
 from topics.clock import Clock, SystemClock
-from topics.errors import ConnectionFailed, InvalidRequest, NotFound, Throttled, Unavailable
+from topics.errors import ConnectionFailed, NotFound, Throttled, Unavailable
 from topics.limits import SECOND_MS
 from topics.pipelinemodel import PipelineState, RunState
+from topics.spark.pipeline.checkpoints import default_checkpoints
 from topics.spark.pipeline.definitions import Definitions
 from topics.spark.pipeline.job import Job
 from topics.spark.pipeline.queries import Queries
@@ -41,19 +41,6 @@ class Ended(msgspec.Struct, frozen=True):
     pipeline: str
     state: RunState
     error: str | None = None
-
-
-def default_checkpoints() -> str:
-    """Where positions are kept unless somebody says: a directory of this user that survives a restart."""
-    home = environ.get("HOME", "")
-    state = environ.get("XDG_STATE_HOME", "") or (f"{home}/.local/state" if home else "")
-    if not state:
-        raise InvalidRequest(
-            "neither XDG_STATE_HOME nor HOME says where positions could be kept: say --checkpoints DIR",
-            field="checkpoints",
-            expected="a directory",
-        )
-    return f"{state}/topics/pipelines"
 
 
 class Runner:
@@ -158,15 +145,3 @@ class Runner:
         if missing:
             there = ", ".join(sorted(known)) or "none"
             raise NotFound(f'there is no pipeline "{missing[0]}"; there is {there}', pipeline=missing[0])
-
-
-def checkpoints_for(master: str, checkpoints: str) -> str:
-    """The directory that is meant; on a cluster it has to be said, because all of it must be able to read it."""
-    if checkpoints or master.startswith("local"):
-        return checkpoints or default_checkpoints()
-    raise InvalidRequest(
-        f"with {master} say where positions are kept, in a directory that the whole cluster sees: --checkpoints "
-        "hdfs://…, s3a://… or a shared path",
-        field="checkpoints",
-        expected="a path that every machine of the cluster sees",
-    )

@@ -8,16 +8,13 @@ it, because the query may have moved on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from topics.pipelinemodel import PipelineState
 from topics.tablemodel import TableRoute
 
 MAIN: Final = "main"
-_STRANGE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 @dataclass(frozen=True)
@@ -57,13 +54,3 @@ def strands_of(routes: Iterable[TableRoute], members_of: Members = lambda strand
         )
         for name, members in sorted(found.items())
     ]
-
-
-def safe(name: str) -> str:
-    """A name as a directory may have it."""
-    return _STRANGE.sub("_", name)
-
-
-def checkpoint_of(root: str, state: PipelineState) -> str:
-    """The directory of a pipeline's positions: no other pipeline ever has it, on no server."""
-    return f"{root.rstrip('/')}/{safe(state.pipeline)}-{state.number}-{state.created_ts}"
