@@ -125,6 +125,9 @@ def test_where_messages_go() -> None:
         (NewMessage(producer_id="p", sequence=2**64), "sequence"),
         (NewMessage(meta={"$priority": "1"}), "meta"),
         (NewMessage(meta={"k": "v" * 20_000}), "meta"),
+        (NewMessage(meta={"k": "\ud800"}), "meta"),
+        (NewMessage(partition_key="\ud800"), "partition_key"),
+        (NewMessage(producer_id="\ud800", sequence=1), "producer_id"),
         (NewMessage(meta={str(number): "" for number in range(60)}), "meta"),
     ],
 )

@@ -94,6 +94,15 @@ def test_times_that_are_none(value: int) -> None:
             pair.step(command)
 
 
+def test_a_reason_is_stored_whatever_it_is_made_of() -> None:
+    pair = HeapPair()
+    pair.enqueue(1)
+    refs = [ref_of(pair.pop(("a", 1))[0][0])]
+    pair.step(NackMessages(HEAP, refs, 0, "half \ud800"))
+    assert [failure.reason for failure in pair.rig.heap().history[1]] == ["half ?"]
+    assert pair.rig.replayed().heap().history == pair.rig.heap().history
+
+
 def test_a_call_names_something_and_not_too_much() -> None:
     pair = HeapPair()
     for refs in ([], [LeaseRef("lease_1.0.1")] * 1001):

@@ -79,7 +79,12 @@ def test_leases_of_other_lives_count_for_nobody() -> None:
 
 @pytest.mark.parametrize(
     ("popper", "field"),
-    [(Popper("", 1), "consumer"), (Popper("a", 0), "max"), (Popper("a", 1, -1), "visibility_ms")],
+    [
+        (Popper("", 1), "consumer"),
+        (Popper("\ud800", 1), "consumer"),
+        (Popper("a", 0), "max"),
+        (Popper("a", 1, -1), "visibility_ms"),
+    ],
 )
 def test_a_popper_that_is_refused_changes_nothing(popper: Popper, field: str) -> None:
     pair = HeapPair()

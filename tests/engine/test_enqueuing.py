@@ -184,3 +184,19 @@ def test_a_heap_that_goes_while_a_batch_is_stored(rig: HeapRig, rounds: int) -> 
         assert "other" in str(error)
     rig.work()
     assert rig.put(1)[0].duplicate is False
+
+
+def test_a_batch_that_is_left_with_one_partition_answers_for_all_of_it(rig: HeapRig) -> None:
+    def keyed(sequence: int, partition: int) -> tuple[str, NewMessage]:
+        return "h", new(sequence, partition=partition, producer_id="p", sequence=sequence)
+
+    first = rig.batch(keyed(1, 0))
+    answer = rig.batch(keyed(1, 0), keyed(2, 1), keyed(2, 1), keyed(3, 1))
+    assert [message.duplicate for message in answer.messages] == [True, False, True, False]
+    assert answer.messages[0].message_id == first.messages[0].message_id
+    assert answer.messages[1].message_id == answer.messages[2].message_id != answer.messages[3].message_id
+
+
+def test_a_batch_without_a_name_leaves_nothing_behind(rig: HeapRig) -> None:
+    rig.batch(*[("h", new(at, partition=0)) for at in range(3)])
+    assert not rig.engine.machine.log(rig.engine.machine.topic("h")).remembers

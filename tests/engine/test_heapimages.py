@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.engine.archives import restored
 from tests.engine.heaprig import HeapRig
 from topics.core import heaporder
 from topics.core.heap import Heap
@@ -114,3 +115,18 @@ def test_without_its_runs_a_heap_is_made_anew_from_the_records(rig: HeapRig) -> 
     heapimages.restore(log, image, {})
     assert drain(rig) == list(range(4, 300))
     rig.ack(*held)
+
+
+def test_a_heap_in_a_backup(rig: HeapRig) -> None:
+    held = rig.pop(most=5)
+    rig.nack(held[0], backoff_ms=5000)
+    rig.driver.checkpoint()
+    rig.ack(held[1])
+    rig.put(-1)
+    shown, numbers = rig.engine.heaps.peek("h", limit=1000), rig.engine.heaps.stats("h")
+    backup = rig.driver.backup()
+    archive = b"".join(backup.chunks())
+    backup.release()
+    rig.put(-2)
+    other = restored(rig, archive).engine.heaps
+    assert other.peek("h", limit=1000) == shown and other.stats("h") == numbers

@@ -11,8 +11,9 @@ from topics.core.commands import Append
 from topics.core.heapcommands import MoveToDlq, Popper, PurgeHeap, ReplayDead
 from topics.core.machine import Bounds
 from topics.core.records import Records
-from topics.engine.heaping import RETRY_MS
+from topics.engine.heaping import DEADLINES_SLACK, RETRY_MS
 from topics.errors import (
+    Damaged,
     InvalidRequest,
     LeaseLost,
     LogStopped,
@@ -270,6 +271,30 @@ def test_pops_wait_while_too_much_is_out(rig: HeapRig) -> None:
     assert answer_of(ticket) == [3]
 
 
+def test_who_has_as_many_as_it_may_is_not_in_the_way_of_others(rig: HeapRig) -> None:
+    rig.engine.machine.bounds = Bounds(heap_leases_max=2)
+    first, second = Consumer(rig, "a"), Consumer(rig, "b")
+    first.stream.grant(100)
+    rig.put(1, 2)
+    second.stream.grant(1)
+    rig.put(3)
+    rig.work()
+    assert (first.priorities, second.priorities) == ([1, 2], [3])
+    rig.put(4)
+    rig.ack(first.got[0])
+    rig.work()
+    assert first.priorities == [1, 2, 4]
+
+
+def test_deadlines_of_pops_that_were_answered_are_forgotten(rig: HeapRig) -> None:
+    for _ in range(3 * DEADLINES_SLACK):
+        rig.engine.heaps.cancel(rig.ask("c", wait_ms=30_000))
+    waiting = rig.ask("c", wait_ms=20_000)
+    assert rig.engine.heaps.next_deadline_ms() == rig.clock.now_ms() + 20_000
+    rig.pass_time(20_000)
+    assert answer_of(waiting) == []
+
+
 def test_while_the_disk_is_behind_everybody_waits() -> None:
     rig = HeapRig(with_wal(queue_bytes_max=2000))
     rig.heap()
@@ -292,6 +317,34 @@ def test_a_partition_whose_disk_failed_is_left_out(rig: HeapRig) -> None:
     assert [message.priority for message in rig.pop(most=9)] == [2]
     stats = rig.engine.heaps.stats("h")
     assert [part.is_healthy for part in stats.partitions] == [False, True]
+
+
+@pytest.mark.parametrize("failed_before", [False, True])
+def test_a_message_that_cannot_be_read_fails_the_pops_that_come_to_it(failed_before: bool) -> None:
+    rig = HeapRig()
+    rig.heap(lease_ms=1000, max_retries=5)
+    rig.put(1)
+    if failed_before:
+        rig.pop()
+    rig.driver.checkpoint()
+    (path,) = [path for path in rig.disk.contents() if path.endswith(".data")]
+    text = rig.disk.contents()[path]
+    file = rig.disk.open(path, "write")
+    file.write_at(text.index(b'"data":'), [b"?"])
+    rig.kill()
+    consumer, waiting = Consumer(rig), rig.ask("w", wait_ms=5000)
+    consumer.stream.grant(1)
+    rig.work()
+    rig.pass_time(3000)
+    with pytest.raises(Damaged, match="is damaged"):
+        waiting.result()
+    assert isinstance(consumer.error, Damaged)
+    rig.put(0)
+    with pytest.raises(Damaged):
+        rig.pop(most=2)
+    stats, state = rig.engine.heaps.stats("h"), rig.engine.state("h").queue
+    assert stats.total_messages == 2 and state is not None
+    assert stats.partitions[0].is_healthy is not failed_before, "its numbers could not be brought up to date"
 
 
 def test_verbs_of_heaps_are_for_heaps(rig: HeapRig) -> None:
@@ -376,6 +429,21 @@ def test_a_routed_record_is_a_message_with_the_priority_that_its_meta_says(rig: 
         shown = [message.priority for message in rig.engine.heaps.peek("h").messages]
         assert shown == [-3, -2, -1, 0, 0]
     assert [message.payload for message in rig.pop(most=2)] == [b"3", b"2"]
+
+
+def test_a_message_that_is_done_makes_room_for_a_router(rig: HeapRig) -> None:
+    rig.configure("log")
+    rig.configure("h", merge=True, cap_records=1, discard="reject")
+    connect(rig, "log", "h")
+    rig.driver.do(Append("log", Records.of([{"data": 1}, {"data": 2}, {"data": 3}])))
+    rig.work()
+    assert rig.data("h") == [1] and rig.engine.forwarding.stalled_count == 1
+    rig.ack(*rig.pop())
+    rig.work()
+    assert rig.data("h") == [2], "nobody has to wait for the next try"
+    rig.driver.do(PurgeHeap("h"))
+    rig.work()
+    assert rig.data("h") == [3] and rig.engine.forwarding.stalled_count == 0
 
 
 def test_messages_are_routed_on_as_records(rig: HeapRig) -> None:

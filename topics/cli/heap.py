@@ -203,6 +203,8 @@ def pop(
         if ack:
             for message in messages:
                 await message.ack()
+        elif messages and target.address is None:
+            screen.note("a directory that is closed takes leases back: with --dir, use --ack")
 
     target.run(work)
 

@@ -19,7 +19,7 @@ from topics.core.dedupe import ProducerKey, check_producer_key
 from topics.core.facts import Appended
 from topics.core.heapcommands import Enqueue
 from topics.core.heapmessages import check_priority
-from topics.core.heapplace import find_topic
+from topics.core.heapplace import find_topic, is_unicode
 from topics.core.heaprecord import records_of
 from topics.core.log import Log
 from topics.core.outcome import Outcome, StoredFact
@@ -75,9 +75,13 @@ def check_messages(topic: Topic, messages: Sequence[NewMessage]) -> None:
         if message.partition is not None and not 0 <= message.partition < config.partitions:
             raise _refuse(place, "partition", f"a whole number from 0 to {config.partitions - 1}")
         if message.producer_id is not None:
+            if not is_unicode(message.producer_id):
+                raise _refuse(place, "producer_id", "Unicode")
             check_producer_key(message.producer_id, message.epoch, message.sequence or 0)
         elif message.sequence is not None:
             raise _refuse(place, "producer_id", "a producer id beside its sequence")
+        if message.partition_key is not None and not is_unicode(message.partition_key):
+            raise _refuse(place, "partition_key", "Unicode")
         if message.meta is not None:
             _check_meta(place, message.meta)
 
@@ -98,6 +102,8 @@ def check_size(messages: Sequence[NewMessage]) -> None:
 
 
 def _check_meta(place: int, meta: dict[str, str]) -> None:
+    if not all(is_unicode(name) and is_unicode(value) for name, value in meta.items()):
+        raise _refuse(place, "meta", "Unicode")
     if any(name.startswith("$") for name in meta):
         raise _refuse(place, "meta", "names that do not begin with $, which are the engine's own")
     size_bytes = sum(len(name.encode()) + len(value.encode()) for name, value in meta.items())
@@ -118,7 +124,9 @@ def partition_for(topic: Topic, message: NewMessage, other: int) -> int:
     """Where a message goes; `other` is where those go that do not care."""
     if message.partition is not None:
         return message.partition
-    return other if message.partition_key is None else partition_of(message.partition_key, topic.config.partitions)
+    if message.partition_key is None:
+        return other
+    return partition_of(message.partition_key.encode("utf-8", "replace"), topic.config.partitions)
 
 
 def other_partition(topic: Topic, messages: Sequence[NewMessage], chance: str) -> int:
@@ -129,7 +137,7 @@ def other_partition(topic: Topic, messages: Sequence[NewMessage], chance: str) -
     first = messages[0]
     if first.producer_id is not None and first.sequence is not None:
         chance = f"{first.producer_id}\0{first.epoch}\0{first.sequence // _SPREAD_SEQUENCES}"
-    return partition_of(chance, partitions)
+    return partition_of(chance.encode("utf-8", "replace"), partitions)
 
 
 # ---- once
@@ -172,6 +180,8 @@ class Sorted(NamedTuple):
 
 def sort_out(machine: Machine, topic: Topic, messages: Sequence[NewMessage], now_ms: int) -> Sorted:
     """Changes nothing. Refuses a producer that is fenced, and what there is no room to remember."""
+    if not any(message.sequence is not None for message in messages):
+        return Sorted(list(range(len(messages))), {}, {})
     found = Sorted([], {}, {})
     first_places: dict[ProducerKey, int] = {}
     for place, message in enumerate(messages):
@@ -190,9 +200,8 @@ def sort_out(machine: Machine, topic: Topic, messages: Sequence[NewMessage], now
 
 def answers(found: Sorted, ids: dict[int, tuple[str, int]]) -> tuple[Enqueued, ...]:
     """In the order of the batch, from id and partition of each new one."""
-    told = dict(found.known)
-    for place, (text, partition) in ids.items():
-        told[place] = Enqueued(message_id=text, partition=partition)
+    told = {place: Enqueued(message_id=text, partition=partition) for place, (text, partition) in ids.items()}
+    told |= found.known
     for place, twin in found.twins.items():
         text, partition = ids[twin]
         told[place] = Enqueued(message_id=text, partition=partition, duplicate=True)

@@ -10,14 +10,13 @@ from topics.core.claim import stored_fact
 from topics.core.facts import Acked, Deleted
 from topics.core.heapcommands import CancelMessage, MoveToDlq, PurgeHeap, Reprioritize
 from topics.core.heapfacts import PriorityChanged
-from topics.core.heapplace import Part, find_heap, find_message, find_topic
+from topics.core.heapplace import Part, find_heap, find_message, find_topic, reason_of
 from topics.core.heaprecord import I64_MAX, I64_MIN, read
 from topics.core.leases import LEASED, LEAVING
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import Topic
 from topics.errors import InvalidRequest, MessageLeased
 from topics.heapmodel import Cancelled, MovedToDlq, Purged, Reprioritized
-from topics.limits import HEAP_REASON_CHARS_MAX
 from topics.model import Durability
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def move_to_dlq(machine: Machine, command: MoveToDlq, now_ms: int) -> Outcome:
     dlq_topic = heapletters.check_has_letters(topic)
     part, seq = find_message(machine, topic, command.message_id, now_ms)
     _check_state(topic, part, seq, command.message_id, (LEAVING,))
-    reason = command.reason[:HEAP_REASON_CHARS_MAX] or heapletters.MOVED
+    reason = reason_of(command.reason) or heapletters.MOVED
     begun = heapletters.decide(machine, topic, part, [seq], reason, now_ms)
     part.heap.exhausted.pop(seq, None)
     reply = MovedToDlq(topic=topic.name, message_id=command.message_id, dlq_topic=dlq_topic)

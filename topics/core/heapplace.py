@@ -18,6 +18,7 @@ from topics.core.registry import Topic
 from topics.core.ulid import MessagePlace, message_id, parse_message_id
 from topics.errors import InvalidRequest, LeaseLost, MessageNotFound, NotAHeap
 from topics.heapmodel import LeaseRef, LostLease
+from topics.limits import HEAP_REASON_CHARS_MAX
 from topics.model import TopicType
 
 if TYPE_CHECKING:
@@ -154,6 +155,16 @@ def _why_not(part: Part, ref: LeaseRef, token: int, seq: int, lease: Lease | Non
         if place is None or (place.partition, place.seq) != (part.log.partition, seq):
             return f"belongs to another message than {ref.message_id[:40]}"
     return ""
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be stored: a Python string may hold half of a character."""
+    return text.isascii() or text.encode("utf-8", "replace").decode() == text
+
+
+def reason_of(text: str) -> str:
+    """What somebody gave as a reason, as it can be stored: not too long, and Unicode."""
+    return text[:HEAP_REASON_CHARS_MAX].encode("utf-8", "replace").decode()
 
 
 def check_count(machine: Machine, count: int, field: str) -> None:

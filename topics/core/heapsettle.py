@@ -14,12 +14,12 @@ from topics.core.claim import clamp_lease_ms, stored_fact
 from topics.core.facts import Acked, Extended, Released
 from topics.core.heapcommands import AckMessages, ExtendLeases, NackMessages, ReleaseLeases
 from topics.core.heapfacts import Nacked
-from topics.core.heapplace import HeldLease, Part, check_count, find_heap, find_topic, held_leases
+from topics.core.heapplace import HeldLease, Part, check_count, find_heap, find_topic, held_leases, reason_of
 from topics.core.leases import LEASED
 from topics.core.outcome import BegunMove, Outcome, StoredFact
 from topics.errors import InvalidRequest
 from topics.heapmodel import AckedMessages, ExtendedLeases, NackedMessages
-from topics.limits import HEAP_DELAY_MS_MAX, HEAP_REASON_CHARS_MAX
+from topics.limits import HEAP_DELAY_MS_MAX
 from topics.model import Durability
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def nack(machine: Machine, command: NackMessages, now_ms: int) -> Outcome:
             now_ms + (backoff_ms(lease.deliveries, lease.token) if command.backoff_ms is None else command.backoff_ms)
             for _, lease in leases
         ]
-        nacked = Nacked(seqs, due_times, now_ms, command.reason[:HEAP_REASON_CHARS_MAX])
+        nacked = Nacked(seqs, due_times, now_ms, reason_of(command.reason))
         part.heap.apply_message(nacked, now_ms)
         facts += stored_fact(topic, part.log, nacked)
         failed = [

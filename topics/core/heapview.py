@@ -8,13 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from topics.core import heapletters
+from topics.core.heap import Heap
 from topics.core.heaporder import SEQ_BITS, SEQ_MASK
-from topics.core.heapplace import Part, find_heap, find_topic
+from topics.core.heapplace import Part, find_heap, find_part, find_topic
 from topics.core.heaprecord import read, ts_at
 from topics.core.leases import DELAYED, FREE, LEASED, LEAVING
 from topics.core.registry import Topic
 from topics.core.ulid import message_id
-from topics.errors import InvalidRequest
+from topics.errors import Damaged, InvalidRequest
 from topics.heapmodel import (
     EVERY_LETTER,
     DeadMessage,
@@ -135,8 +136,18 @@ def stats(machine: Machine, topic: Topic, partition: int | None, stopped: frozen
     """Numbers of a heap, or of one partition; `stopped` are partitions whose disk failed."""
     if partition is not None:
         machine.check_partition(topic.name, topic.config, partition)
-    _, parts = find_heap(machine, topic.name, now_ms, () if partition is None else (partition,))
-    shown = tuple(_partition_stats(part, part.log.partition not in stopped) for part in parts)
+    parts = []
+    unread = set()
+    for number in range(topic.config.partitions) if partition is None else (partition,):
+        try:
+            parts.append(find_part(machine, topic, number, now_ms))
+        except Damaged:
+            # Numbers are told as they were last known; whoever pops is told of the damage.
+            log = machine.log(topic, number)
+            assert isinstance(log.queue, Heap)
+            parts.append(Part(log, log.queue))
+            unread.add(number)
+    shown = tuple(_partition_stats(part, part.log.partition not in stopped | unread) for part in parts)
     counts = [part.heap.counts for part in parts]
     return HeapStats(
         total_messages=sum(each.messages for each in shown),

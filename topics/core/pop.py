@@ -16,9 +16,9 @@ from topics.core.claim import clamp_lease_ms, stored_fact
 from topics.core.facts import Claimed, Hand
 from topics.core.heapcommands import Pop, Popper
 from topics.core.heaporder import SEQ_BITS, SEQ_MASK
-from topics.core.heapplace import Part, find_heap, lease_token
+from topics.core.heapplace import Part, find_heap, is_unicode, lease_token
 from topics.core.heaprecord import Stored, read, ts_at
-from topics.core.leases import LEASED
+from topics.core.leases import LEASED, LeaseTable
 from topics.core.names import check_node
 from topics.core.outcome import BegunMove, Outcome, StoredFact
 from topics.core.registry import Topic
@@ -89,6 +89,8 @@ def _bury(machine: Machine, topic: Topic, part: Part, facts: list[StoredFact], n
 
 def check_popper(popper: Popper) -> None:
     check_node(popper.consumer, "consumer")
+    if not is_unicode(popper.consumer):
+        raise InvalidRequest("consumer holds a lone surrogate", field="consumer", expected="Unicode")
     if popper.max < 1:
         raise InvalidRequest(f"max must be 1 or more, not {popper.max}", field="max", expected="a whole number from 1")
     if popper.visibility_ms is not None and popper.visibility_ms < 0:
@@ -98,23 +100,31 @@ def check_popper(popper: Popper) -> None:
 
 def _wanted(machine: Machine, topic: Topic, command: Pop) -> list[int]:
     """How many each may get at most: what it asks for, as far as it and the heap may have more out."""
-    bounds = machine.bounds
-    queues = [machine.logs[log_id].queue for log_id in topic.log_ids()]
-    leases = [queue.leases for queue in queues if queue is not None]
-    left = max(0, bounds.heap_in_flight_max - sum(table.counts[LEASED] for table in leases))
+    left = room_of_heap(machine, topic)
     wanted = []
     for popper in command.poppers:
-        held = sum(table.holders.lease_count(popper.consumer, popper.connection) for table in leases)
-        most = min(popper.max, bounds.claim_max, left, max(0, bounds.heap_leases_max - held))
+        most = min(popper.max, machine.bounds.claim_max, left, room_of(machine, topic, popper))
         wanted.append(most)
         left -= most
     return wanted
 
 
-def has_room(machine: Machine, topic: Topic) -> bool:
-    """Whether more messages of a heap may be leased."""
-    counts = [machine.logs[log_id].queue for log_id in topic.log_ids()]
-    return sum(queue.leases.counts[LEASED] for queue in counts if queue is not None) < machine.bounds.heap_in_flight_max
+def room_of_heap(machine: Machine, topic: Topic) -> int:
+    """How many more messages of a heap may be leased."""
+    held = sum(leases.counts[LEASED] for leases in _leases(machine, topic))
+    return max(0, machine.bounds.heap_in_flight_max - held)
+
+
+def room_of(machine: Machine, topic: Topic, popper: Popper) -> int:
+    """How many more messages of a heap one consumer may have."""
+    tables = _leases(machine, topic)
+    held = sum(leases.holders.lease_count(popper.consumer, popper.connection) for leases in tables)
+    return max(0, machine.bounds.heap_leases_max - held)
+
+
+def _leases(machine: Machine, topic: Topic) -> list[LeaseTable]:
+    queues = [machine.logs[log_id].queue for log_id in topic.log_ids()]
+    return [queue.leases for queue in queues if queue is not None]
 
 
 def _find(parts: list[Part], limit: int) -> _Found:

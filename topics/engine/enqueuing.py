@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from topics.core.commands import Abort, Command, Publish, Stage
 from topics.core.dedupe import ProducerKey
 from topics.core.enqueue import (
@@ -66,7 +68,6 @@ class Enqueuing:
 
     def enqueue(self, topic: str, message: NewMessage) -> Ticket:
         found = find_topic(self._machine, topic)
-        check_messages(found, (message,))
         self._check_taken(found, message)
         self._number += 1
         partition = partition_for(found, message, other_partition(found, (message,), str(self._number)))
@@ -81,29 +82,39 @@ class Enqueuing:
             raise Throttled("the same batch is being stored; try again", limit="in_progress", retry_after_ms=20)
         by_topic: dict[str, list[int]] = {}
         for place, (topic, _) in enumerate(messages):
-            by_topic.setdefault(self._machine.topics.name_of(topic), []).append(place)
+            by_topic.setdefault(topic, []).append(place)
+        for name in [name for name in by_topic if self._machine.topics.name_of(name) != name]:
+            known = self._machine.topics.name_of(name)
+            by_topic[known] = sorted([*by_topic.get(known, ()), *by_topic.pop(name)])
         batch = _Batch([message for _, message in messages], Sorted([], {}, {}), [], transaction)
         for name, places in by_topic.items():
             self._add_topic(batch, find_topic(self._machine, name), places, transaction_id)
         if transaction_id and (answer := self._remembered(batch)) is not None:
             return _answered(answer)
+        if len(batch.groups) == 1:
+            return self._enqueue_group(batch, transaction_id)
+        for group in batch.groups:
+            check_messages(group.topic, [batch.messages[place] for place in group.places])
         batch = self._without_known(batch)
         if not batch.groups:
             return _answered(EnqueuedBatch(messages=answers(batch.found, {}), transaction_id=transaction))
         if len(batch.groups) == 1:
-            return self._enqueue_group(batch)
+            return self._enqueue_group(batch, transaction_id)
         return self._stage(batch)
 
     # ---- sorting out
 
     def _add_topic(self, batch: _Batch, topic: Topic, places: list[int], transaction_id: str) -> None:
         own = [batch.messages[place] for place in places]
-        check_messages(topic, own)
         other = other_partition(topic, own, transaction_id or str(self._number))
         groups: dict[int, list[int]] = {}
-        for place, message in zip(places, own, strict=True):
+        if topic.config.partitions == 1:
+            groups[0] = places
+        else:
+            for place, message in zip(places, own, strict=True):
+                groups.setdefault(partition_for(topic, message, other), []).append(place)
+        for message in own if self._taken else ():
             self._check_taken(topic, message)
-            groups.setdefault(partition_for(topic, message, other), []).append(place)
         batch.groups.extend(_Group(topic, partition, chosen) for partition, chosen in sorted(groups.items()))
 
     def _check_taken(self, topic: Topic, message: NewMessage) -> None:
@@ -169,10 +180,11 @@ class Enqueuing:
 
     # ---- storing
 
-    def _enqueue_group(self, batch: _Batch) -> Ticket:
+    def _enqueue_group(self, batch: _Batch, transaction_id: str) -> Ticket:
+        """Into one partition. Nobody asks again for a batch that has no name, so it is not remembered."""
         (group,) = batch.groups
         own = [batch.messages[place] for place in group.places]
-        stored = self._submit(Enqueue(group.topic.name, own, group.partition, batch.transaction))
+        stored = self._submit(Enqueue(group.topic.name, own, group.partition, transaction_id))
         ticket = Ticket()
 
         def done(stored: Ticket) -> None:
@@ -180,9 +192,11 @@ class Enqueuing:
                 ticket.fail(stored.error)
                 return
             assert isinstance(stored.reply, EnqueuedBatch)
-            replies = zip(group.places, stored.reply.messages, strict=True)
-            ids = {place: (reply.message_id, reply.partition) for place, reply in replies}
-            ticket.resolve(EnqueuedBatch(messages=answers(batch.found, ids), transaction_id=batch.transaction))
+            told = dict(zip(group.places, stored.reply.messages, strict=True)) | batch.found.known
+            for place, twin in batch.found.twins.items():
+                told[place] = msgspec.structs.replace(told[twin], duplicate=True)
+            messages = tuple(told[place] for place in sorted(told))
+            ticket.resolve(EnqueuedBatch(messages=messages, transaction_id=batch.transaction))
 
         stored.on_done(done)
         return ticket

@@ -12,9 +12,8 @@ So all pops of one turn are one pass, and one fact a partition. There is no time
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Final
 
@@ -26,7 +25,7 @@ from topics.core.heapplace import Part, find_heap, find_topic
 from topics.core.leases import LEASED
 from topics.core.log import Log
 from topics.core.machine import Machine
-from topics.core.pop import bury, check_popper, has_room
+from topics.core.pop import bury, check_popper, room_of, room_of_heap
 from topics.core.registry import Topic
 from topics.engine.enqueuing import Enqueuing, Submit
 from topics.engine.heapline import HeapLine, HeapWaiter, Partitions, PopStream
@@ -43,6 +42,8 @@ from topics.heapmodel import (
 from topics.limits import CLAIM_WAIT_MS_MAX, CLAIMERS_MAX
 from topics.model import TopicType
 
+DEADLINES_SLACK: Final = 1024
+"""Deadlines of pops that were answered that are not worth looking for."""
 RETRY_MS: Final = 50
 """How long those in line wait when the disk is too far behind to lease anything."""
 
@@ -70,6 +71,7 @@ class Heaping(HeapLooking):
         """Lines to serve at the next flush."""
         self._deadlines: list[tuple[int, int, str, HeapWaiter | None]] = []
         """Time, a number that makes each unique, heap, and whose wait is over then; None for the line itself."""
+        self._deadlines_max = DEADLINES_SLACK
         self._waiting: dict[int, tuple[HeapLine, HeapWaiter]] = {}
         """Pops in line, by the identity of their tickets."""
         self._numbers = 0
@@ -309,10 +311,17 @@ class Heaping(HeapLooking):
             del self._lines[line.topic]
 
     def _serve(self, line: HeapLine, now_ms: int) -> None:
-        """Hand out what there is, move away what failed too often, and see when to look again."""
         found = self._machine.topics.get(line.topic)
         if found is None or self._is_over:
             return
+        try:
+            self._serve_from(line, found, now_ms)
+        except TopicsError as error:
+            # A record that is needed to know what is ready cannot be read: those who wait are told.
+            self._fail(line, list(line.waiters), error)
+
+    def _serve_from(self, line: HeapLine, found: Topic, now_ms: int) -> None:
+        """Hand out what there is, move away what failed too often, and see when to look again."""
         parts = self._running(found, now_ms)
         while line.waiters and self._pass(line, found, parts, now_ms):
             parts = self._running(found, now_ms)
@@ -320,19 +329,21 @@ class Heaping(HeapLooking):
             self._bury(line, found, now_ms)
         self._wake_for(line, parts)
 
-    def _running(self, topic: Topic, now_ms: int) -> builtins.list[Part]:
+    def _running(self, topic: Topic, now_ms: int) -> list[Part]:
         """The partitions whose disks work, as they are by now."""
         stopped = [at for at, log_id in enumerate(topic.log_ids()) if self._stopped(log_id) is not None]
         return find_heap(self._machine, topic.name, now_ms, (), stopped)[1]
 
-    def _pass(self, line: HeapLine, topic: Topic, parts: builtins.list[Part], now_ms: int) -> bool:
+    def _pass(self, line: HeapLine, topic: Topic, parts: list[Part], now_ms: int) -> bool:
         """One pass for those in line who wait for the same partitions as the first; whether another may find more."""
         served = False
         for partitions in dict.fromkeys(waiter.partitions for waiter in line.waiters):
             open_parts = [part for part in parts if not partitions or part.log.partition in partitions]
             ready = sum(part.heap.ready_count(part.log) for part in open_parts)
             own = (waiter for waiter in line.waiters if waiter.partitions == partitions)
-            chosen = builtins.list(islice(own, ready)) if has_room(self._machine, topic) else []
+            # Who has as many as it may is not in the way of the others.
+            able = (waiter for waiter in own if room_of(self._machine, topic, waiter.popper))
+            chosen = list(islice(able, min(ready, room_of_heap(self._machine, topic))))
             if chosen and not self._hand_out(line, chosen, partitions, open_parts, now_ms):
                 continue
             served = served or bool(chosen)
@@ -341,9 +352,9 @@ class Heaping(HeapLooking):
     def _hand_out(
         self,
         line: HeapLine,
-        chosen: builtins.list[HeapWaiter],
+        chosen: list[HeapWaiter],
         partitions: Partitions,
-        parts: builtins.list[Part],
+        parts: list[Part],
         now_ms: int,
     ) -> bool:
         """Whether somebody got something."""
@@ -422,4 +433,17 @@ class Heaping(HeapLooking):
     def _plan(self, when_ms: int, line: HeapLine, waiter: HeapWaiter | None) -> None:
         self._numbers += 1
         heappush(self._deadlines, (when_ms, self._numbers, line.topic, waiter))
+        if len(self._deadlines) > self._deadlines_max:
+            self._forget_served()
         self._wanted()
+
+    def _forget_served(self) -> None:
+        """Drop the deadlines of pops that were answered before, when they are many."""
+        lines = self._lines
+        self._deadlines = [
+            planned
+            for planned in self._deadlines
+            if (line := lines.get(planned[2])) is not None and (planned[3] is None or planned[3] in line.waiters)
+        ]
+        heapify(self._deadlines)
+        self._deadlines_max = 2 * len(self._deadlines) + DEADLINES_SLACK

@@ -1,8 +1,8 @@
 """Streams that are open for somebody whose rights may end before they do: a managed key, or a session.
 
 A request is checked when it comes; a stream would go on for as long as its client likes. So each is remembered with
-whoever opened it, and is told to end when that key is revoked or has expired, or that session is over. A client that
-comes back is refused like any other.
+whoever opened it, and is ended when that key is revoked or has expired, or that session is over. A client that comes
+back is refused like any other, and told why.
 """
 
 from __future__ import annotations
@@ -27,9 +27,19 @@ class OpenStreams:
 
     def sweep(self) -> None:
         """End those that nobody may have any more, and forget those that have ended."""
-        self._open = [(principal, response) for principal, response in self._open if not response.is_closed]
+        kept = []
         for principal, response in self._open:
-            try:
-                self._authenticator.still(principal)
-            except Unauthorized:
-                response.outlet.stopping()
+            if response.is_closed:
+                continue
+            if response.stream is None or self._may_still(principal):
+                kept.append((principal, response))
+            else:
+                response.stream.end(close=True)
+        self._open = kept
+
+    def _may_still(self, principal: Principal) -> bool:
+        try:
+            self._authenticator.still(principal)
+        except Unauthorized:
+            return False
+        return True

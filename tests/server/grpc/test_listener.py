@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -95,10 +94,8 @@ async def test_health_and_reflection_tell_what_is_there() -> None:
 
 @on_loop
 async def test_a_port_that_is_taken_is_told_before_anything_is_touched(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
+    async with testing.server(no_grpc=False) as other:
+        port = int(other.grpc_address.rpartition(":")[2])
         settings = Settings(data_dir=str(tmp_path / "data"), port=0, grpc_port=port)
         with pytest.raises(InvalidSetting, match=rf"port {port} for gRPC.*--no-grpc"):
             await Server(settings, SimClock()).start()
@@ -129,6 +126,30 @@ async def test_a_stop_ends_streams_and_lets_calls_finish() -> None:
         item = await again.read()
         assert (item.payload, item.attempts) == (b"x", 0), "a clean stop gives leases back"
         again.cancel()
+
+
+@on_loop
+async def test_streams_of_a_key_are_bounded() -> None:
+    caps = {"api_keys": "one,two", "max_sse_connections_per_key": 1}
+    async with (
+        testing.server(no_grpc=False, **caps) as server,
+        grpc.aio.insecure_channel(server.grpc_address) as channel,
+    ):
+        one, two = (("x-api-key", "one"),), (("x-api-key", "two"),)
+        await calling(channel, DISHEAP, "MakeHeap")(proto.MakeHeapReq(topic="jobs"), metadata=one)
+
+        async def opened(metadata: Any) -> Any:
+            call = calling(channel, HEAPS, "Work")(metadata=metadata)
+            await call.write(proto.WorkRequest(open=proto.WorkOpen(topic="jobs")))
+            return call
+
+        first = await opened(one)
+        await first.read()
+        assert await code_of((await opened(one)).read()) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await (await opened(two)).read()
+        await first.done_writing()
+        assert await first.read() is grpc.aio.EOF
+        await (await opened(one)).read()
 
 
 def _waiting() -> Any:

@@ -12,6 +12,7 @@ from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.errors import ConfirmationNeeded, InvalidRequest
 from topics.heapmodel import Enqueued, EnqueuedBatch, HeapInfo, HeapStats, LeaseRef, NewMessage, Purged
+from topics.limits import HEAP_PEEK_MAX
 from topics.proto import messages as proto
 from topics.server.auth import check_config, check_name
 from topics.server.context import Context
@@ -167,9 +168,9 @@ class Disheap:
 
     async def peek(self, asker: Asker, request: Any) -> Any:
         topic = named(asker, request.topic)
-        found = self._host.engine.heaps.peek(
-            topic, values.optional(request, "partition_id"), request.limit or PEEK_DEFAULT, request.include_dlq
-        )
+        limit = min(request.limit or PEEK_DEFAULT, HEAP_PEEK_MAX)
+        partition = values.optional(request, "partition_id")
+        found = self._host.engine.heaps.peek(topic, partition, limit, request.include_dlq)
         return proto.PeekResp(items=map(values.peek_item, found.messages), has_more=found.has_more)
 
     async def move_to_dlq(self, asker: Asker, request: Any) -> Any:

@@ -8,6 +8,7 @@ from topics.core.heapcommands import CancelMessage, DeleteDead, Popper, ReplayDe
 from topics.engine.deadsteps import dead_steps
 from topics.engine.host import Host
 from topics.heapmodel import DeadStep, Reprioritized
+from topics.limits import HEAP_PEEK_MAX
 from topics.proto import messages as proto
 from topics.server.auth import check_name
 from topics.server.context import Context
@@ -100,9 +101,9 @@ class Heaps:
 
     async def peek(self, asker: Asker, request: Any) -> Any:
         topic = named(asker, request.topic)
-        found = self._host.engine.heaps.peek(
-            topic, values.optional(request, "partition_id"), request.limit or PEEK_DEFAULT, request.include_dlq
-        )
+        limit = min(request.limit or PEEK_DEFAULT, HEAP_PEEK_MAX)
+        partition = values.optional(request, "partition_id")
+        found = self._host.engine.heaps.peek(topic, partition, limit, request.include_dlq)
         items = map(values.peeked_message, found.messages)
         return proto.PeekedMessages(items=items, has_more=found.has_more)
 

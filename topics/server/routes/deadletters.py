@@ -20,7 +20,7 @@ from topics.server.route import Handler, Operation, Route
 from topics.server.routes.heaps import PAGE_DEFAULT, PAGE_MAX, Fields, confirmed
 from topics.server.schemas import TOPIC, answer, body, parameter
 from topics.wire import heapanswers
-from topics.wire.heap import decode_cancel, decode_dead, decode_move, decode_reprioritize
+from topics.wire.heap import check_nothing, decode_cancel, decode_dead, decode_move, decode_reprioritize
 from topics.wire.query import Query
 
 
@@ -117,6 +117,7 @@ def _delete(context: Context, request: Request, reply: Reply, chosen: DeadFilter
 
 def snapshot(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
+    check_nothing(request.body)
     taken = heapanswers.moment(host.engine.now_ms())
 
     async def carried_out() -> Response:

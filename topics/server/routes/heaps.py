@@ -118,6 +118,9 @@ def drop(context: Context, request: Request, reply: Reply) -> None:
 
 def purge(context: Context, request: Request, reply: Reply) -> None:
     partition = decode_purge(request.body)
+    if partition is not None:
+        # A partition that is not there is refused before anything is asked to be confirmed.
+        context.ready().engine.heaps.stats(check_topic(request.params["topic"]), partition)
 
     async def work(host: Host, topic: str) -> Fields:
         done = await host.submit(PurgeHeap(topic, partition))

@@ -20,7 +20,7 @@ from topics.heapmodel import (
     NackedMessages,
     PoppedMessages,
 )
-from topics.limits import HEAP_PEEK_DEFAULT, PARTITIONS_MAX, U64_MAX
+from topics.limits import HEAP_PEEK_DEFAULT, HEAP_PEEK_MAX, PARTITIONS_MAX, U64_MAX
 from topics.server.answers import success, when_done
 from topics.server.auth import check_name
 from topics.server.context import Context
@@ -153,7 +153,7 @@ def peek(context: Context, request: Request, reply: Reply) -> None:
     topic = check_topic(query.text("topic"))
     check_name(request.principal, topic)
     partition = query.whole("partition_id", 0, PARTITIONS_MAX - 1) if query.text("partition_id") else None
-    limit = query.whole("limit", HEAP_PEEK_DEFAULT, U64_MAX) or HEAP_PEEK_DEFAULT
+    limit = min(query.whole("limit", HEAP_PEEK_DEFAULT, U64_MAX) or HEAP_PEEK_DEFAULT, HEAP_PEEK_MAX)
     found = heaps.peek(topic, partition, limit, query.flag("include_dlq", False))
     told = {"items": list(map(heapanswers.peeked, found.messages)), "has_more": found.has_more}
     reply(success(context, request, told))
@@ -262,7 +262,9 @@ ROUTES = (
             parameters=(
                 parameter("topic", {"type": "string"}, "The heap.") | {"required": True},
                 parameter("partition_id", PARTITION_NUMBER, "One partition of it."),
-                parameter("limit", {"type": "integer", "default": HEAP_PEEK_DEFAULT}, "How many at most."),
+                parameter(
+                    "limit", {"type": "integer", "default": HEAP_PEEK_DEFAULT}, "How many at most; clamped to 1000."
+                ),
                 parameter("include_dlq", {"type": "boolean", "default": False}, "Whether dead letters are shown, too."),
             ),
             responses={"200": answer("Peeked", "The messages.")},

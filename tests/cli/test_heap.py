@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.rig import Command
+
+
+def needs_a_server(topics: Command) -> None:
+    """A command that opens a directory closes it, too, and with that its leases go back."""
+    if "--dir" in topics.where:
+        pytest.skip("leases end with the command")
+
+
+def test_messages_are_pushed_popped_acked_and_given_back_by_hand(topics: Command, topic: str) -> None:
+    needs_a_server(topics)
+    (made,) = topics.good("heap", "create", topic, "--mode", "max", "--partitions", "2", "--lease", "1min")
+    assert (made["heap"], made["mode"], made["partitions"], made["visibility_timeout_ms"]) == (topic, "max", 2, 60_000)
+    topics.good("heap", "push", topic, '"low"', "--priority", "1")
+    (high,) = topics.good("heap", "push", topic, '{"n": 1}', "-p", "5", "--transaction-id", "t")
+    (again,) = topics.good("heap", "push", topic, '{"n": 1}', "-p", "5", "--transaction-id", "t")
+    assert again["message_id"] == high["message_id"]
+    first, second = topics.good("heap", "pop", topic, "--max", "5")
+    assert (first["payload_json"], first["priority"], second["payload_json"]) == ({"n": 1}, 5, "low")
+    (done,) = topics.good("heap", "ack", topic, first["lease_token"])
+    assert done["acked"] == 1
+    assert topics("heap", "ack", topic, first["lease_token"]).code == 1, "it is done"
+    (back,) = topics.good("heap", "nack", topic, second["lease_token"], "--backoff", "1h", "--reason", "later")
+    assert (back["nacked"], back["dead_lettered"]) == (1, 0)
+    (state,) = topics.good("heap", "show", topic)
+    assert (state["ready_messages"], state["delayed_messages"], state["total_acks"]) == (0, 1, 1)
+    said = topics("heap", "pop", topic, "--no-json")
+    assert (said.code, said.out, said.err.strip()) == (0, "", "there is nothing to do")
+
+
+def test_messages_are_looked_at_moved_and_taken_back(topics: Command, topic: str) -> None:
+    topics.good("heap", "create", topic)
+    topics.good("heap", "push", topic, "1", "2", "3")
+    ids = topics("heap", "peek", topic, "--ids").out.split()
+    assert len(ids) == 3
+    (moved,) = topics.good("heap", "reprioritize", topic, ids[2], "-4")
+    assert (moved["priority"], moved["previous_priority"]) == (-4, 0)
+    topics.good("heap", "cancel", topic, ids[0])
+    assert [message["payload_json"] for message in topics.good("heap", "peek", topic)] == [3, 2]
+    shown = topics("heap", "peek", topic, "--limit", "1", "--no-json")
+    assert "priority -4, ready  3" in shown.out and "there are more" in shown.err
+    missing = topics("heap", "cancel", topic, ids[0])
+    assert missing.code == 3 and "does not exist" in missing.err
+    (purged,) = topics.good("heap", "purge", topic, "--yes")
+    assert purged["purged"] == 2
+    topics.good("heap", "rm", topic, "--yes")
+    assert topics("heap", "show", topic).code == 3
+
+
+def test_heaps_are_listed_and_other_topics_are_not(topics: Command, topic: str) -> None:
+    topic = topic[-8:]
+    for name in ("b", "a"):
+        topics.good("heap", "create", f"{topic}-{name}")
+    topics.good("write", f"{topic}-log", "1")
+    assert [heap["heap"] for heap in topics.good("heap", "ls", topic)] == [f"{topic}-a", f"{topic}-b"]
+    table = topics("heap", "ls", topic, "--no-json").out
+    assert f"{topic}-b.dlq" in table and f"{topic}-log" not in table
+    assert "no heaps yet" in topics("heap", "ls", "none-of-these", "--no-json").out
+
+
+def test_what_cannot_be_is_said(topics: Command, topic: str) -> None:
+    topics.good("write", topic, "1")
+    said = topics("heap", "push", topic, "1")
+    assert said.code != 0 and "heap" in said.err
+    assert topics("heap", "push", "missing", "1").code == 3
+    nothing = topics("heap", "push", topic)
+    assert nothing.code == 2 and "give a payload" in nothing.err
+
+
+def test_a_directory_takes_its_leases_back(topics: Command, topic: str) -> None:
+    if "--dir" not in topics.where:
+        pytest.skip("a server keeps them")
+    topics.good("heap", "create", topic)
+    topics.good("heap", "push", topic, "1")
+    said = topics("heap", "pop", topic)
+    assert said.lines[0]["payload_json"] == 1 and "use --ack" in said.err
+    assert topics.good("heap", "pop", topic, "--ack")[0]["attempts"] == 0
+    assert topics.good("heap", "peek", topic) == []
