@@ -16,7 +16,9 @@ from topics.sql.tokens import Kind, tokenize
 
 EXAMPLES = (
     "CREATE TOPIC IF NOT EXISTS app.x PARTITIONS 4 ALIAS y WITH (ttl_ms = 5, protect_groups = ('a', 'b'))",
+    "CREATE TOPIC x WITH (mode = 'max', type = 'heap', max_retries = 5)",
     "ALTER TOPIC x SET (retention_max_bytes = 10, alias = NULL)",
+    "ALTER TOPIC x SET (max_retries = 5)",
     "ALTER TOPIC x ADD SOURCE a.b ON INSERT, UPDATE WHERE (c = 1) PARTITION BY (d) WITH (payload = 'full')",
     "ALTER TOPIC x ADD SOURCE a.b ON INSERT FROM VERSION 3 WITH (payload = 'diff')",
     "ALTER TOPIC x ADD SOURCE a.b ON DELETE FROM SNAPSHOT",
@@ -130,6 +132,9 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
         ("create topic x with (ttl_ms = 'x')", 1, 31, ["an integer from 0 to 2^64-1"], "ttl_ms must be"),
         ("create topic x with (ttl_ms = 1, retention_seconds = 2)", 1, 54, [], "ttl_ms is said twice"),
         ("create topic x with (partitions = 2, partitions = 3)", 1, 51, [], "said twice"),
+        ("create topic x with (mode = 'max')", 1, 29, ['a topic of type "heap"'], "mode belongs to heaps"),
+        ("create topic x with (ttl_ms = 5, type = 'heap')", 1, 31, None, "heap"),
+        ("create topic x with (mode = 'max', type = 'heep')", 1, 43, None, "type must be"),
         ("create topic x partitions 0", 1, 27, ["a whole number from 1"], "whole number"),
         ('create topic "a b"', 1, 14, None, "is not a topic name"),
         ("create topic x alias x", 1, 22, ["another name"], "alias must be another name"),

@@ -14,6 +14,7 @@ public HTTP API and nothing else, so it runs on a cluster that has no engine, an
     lake.py       history as Delta tables: archive.py lakequery.py  the query
                   laketable.py lakefile.py lakecolumns.py  the table
                   lakecare.py lakeerase.py  looking after it     history.py  lake and server read as one
+    pipeline/     changes of tables into topics, topics into topics and tables: its `__init__.py` has the map
     load.py export.py redrive.py   files in, files out, records again     launch.py  a session for a command
 """
 

@@ -91,4 +91,7 @@ def _column(sql_type: str, cells: Sequence[msgspec.Raw]) -> Any:
     values = msgspec.json.decode(b"[%b]" % b",".join(map(bytes, cells)))
     if sql_type == TIME:
         values = [None if value is None else datetime.fromisoformat(value) for value in values]
+    if sql_type not in _TYPES:
+        said = zip(values, cells, strict=True)
+        values = [value if value is None or isinstance(value, str) else bytes(cell).decode() for value, cell in said]
     return pa.array(values, arrow_type(sql_type))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from topics.core import config as configs
 from topics.errors import InvalidRequest
 from topics.limits import SECOND_MS
+from topics.model import TopicType
 from topics.sql.place import Place
 from topics.sql.reader import Reader
 from topics.sql.statements import Value
@@ -38,12 +41,36 @@ class Options:
             self.add("cap_bytes" if name == "retention_max_bytes" else name, value, value_place)
 
 
-def check_fields(reader: Reader, topic: str, options: Options) -> tuple[tuple[str, Value], ...]:
-    """The fields, when a topic may have such values; an error stands where the value does."""
-    for field, (value, place) in options.found.items():
-        try:
-            configs.build(topic, {field: value})
-        except InvalidRequest as error:
-            expected = error.detail.get("expected")
-            raise reader.fail(error.message, place, [str(expected)] if expected else []) from error
+def check_new(reader: Reader, topic: str, options: Options) -> tuple[tuple[str, Value], ...]:
+    """The fields of a topic that is to be made, when one of its type may have such values."""
+    said = options.found.get("type")
+    if said is not None:
+        _check(reader, topic, "type", said, [said[0]])
+    return _checked(reader, topic, options, [TopicType.LOG.value if said is None else said[0]])
+
+
+def check_changes(reader: Reader, topic: str, options: Options) -> tuple[tuple[str, Value], ...]:
+    """The fields, when a topic of any type may have such values: which it is, only the engine knows."""
+    return _checked(reader, topic, options, [kind.value for kind in TopicType])
+
+
+def _checked(reader: Reader, topic: str, options: Options, types: Sequence[Value]) -> tuple[tuple[str, Value], ...]:
+    for field, found in options.found.items():
+        _check(reader, topic, field, found, types)
     return tuple((field, value) for field, (value, _) in options.found.items())
+
+
+def _check(reader: Reader, topic: str, field: str, found: tuple[Value, Place], types: Sequence[Value]) -> None:
+    """One of these types takes the field; else the first one says why not, where the value stands."""
+    value, place = found
+    refused: InvalidRequest | None = None
+    for kind in types:
+        try:
+            configs.build(topic, {"type": kind, field: value})
+        except InvalidRequest as error:
+            refused = refused or error
+        else:
+            return
+    assert refused is not None, "there is a type"
+    expected = refused.detail.get("expected")
+    raise reader.fail(refused.message, place, [str(expected)] if expected else []) from refused

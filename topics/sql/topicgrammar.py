@@ -9,7 +9,7 @@ from topics.errors import TopicsError
 from topics.jsontext import encode
 from topics.limits import BATCH_RECORDS_MAX, U32_MAX
 from topics.sql.expression import expression, expressions
-from topics.sql.options import Options, check_fields
+from topics.sql.options import Options, check_changes, check_new
 from topics.sql.place import Place
 from topics.sql.reader import Reader
 from topics.sql.statements import (
@@ -46,7 +46,7 @@ def create(reader: Reader) -> CreateTopic:
         options.add("alias", reader.topic("an alias"), place)
     if reader.accept("WITH"):
         _options(reader, options)
-    return CreateTopic(topic, check_fields(reader, topic, options), if_not_exists)
+    return CreateTopic(topic, check_new(reader, topic, options), if_not_exists)
 
 
 def alter(reader: Reader) -> AlterTopic | AddSource | DropSource:
@@ -61,7 +61,7 @@ def alter(reader: Reader) -> AlterTopic | AddSource | DropSource:
     reader.expect("SET")
     options = Options(reader)
     _options(reader, options)
-    return AlterTopic(topic, check_fields(reader, topic, options))
+    return AlterTopic(topic, check_changes(reader, topic, options))
 
 
 def drop(reader: Reader) -> DropTopic:
