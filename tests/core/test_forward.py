@@ -252,6 +252,24 @@ def test_exactly_once_leaves_a_stamp() -> None:
     assert copy.meta == {"_topics_router": "a->b/a/1/0/1"}
 
 
+def test_a_step_takes_many_batches_unless_each_record_has_to_be_looked_at() -> None:
+    rig = RouterRig()
+    for source, dest in ("ab", "bc"):
+        rig.put(source, dest, guarantee=Guarantee.EXACTLY_ONCE)
+    for _ in range(3):
+        rig.write_numbers(*range(600), topic="a")
+    first = rig.advance("a->b")
+    assert first is not None and first.count == 1800
+    second = rig.advance("b->c")
+    assert second is not None and second.count == 600, "these have a stamp, which is replaced"
+    rig.run("b->c")
+    again, _ = rig.rederived()
+    for topic, router in (("b", "a->b/a/1"), ("c", "b->c/b/2")):
+        metas = [copy.meta for copy in rig.scan(topic)]
+        assert metas == [{"_topics_router": f"{router}/0/{seq}"} for seq in range(1, 1801)]
+        assert [copy.meta for copy in again.scan(topic)] == metas
+
+
 def test_what_is_there_already_is_not_copied_again() -> None:
     rig = RouterRig()
     rig.put("a", "b", guarantee=Guarantee.EXACTLY_ONCE)

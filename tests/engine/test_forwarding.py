@@ -14,22 +14,15 @@ from tests.engine.queuerig import QueueRig
 from tests.engine.rig import SMALL, Rig, records, with_limits
 from tests.engine.routerrig import put, ready
 from topics.clock import SystemClock
-from topics.core.commands import Ack, Acks, Append, Claimer, Configure, DropRouter, PutRouter
+from topics.core.commands import Ack, Acks, Append, Claimer, Command, Complete, Configure, DropRouter, PutRouter
 from topics.core.outcome import Outcome
 from topics.core.payload import CopiedRun
-from topics.engine import forwarding
+from topics.engine import credit
 from topics.engine.backup import Backup
+from topics.engine.credit import PAUSE_S
 from topics.engine.engine import Engine
 from topics.engine.findings import FsckReport
-from topics.engine.forwarding import (
-    CREDIT_NS_MAX,
-    PAUSE_S,
-    RETRY_MS_MAX,
-    RETRY_MS_MIN,
-    SHARE,
-    SLICE_NS,
-    SLICE_NS_MIN,
-)
+from topics.engine.forwarding import RETRY_MS_MAX, RETRY_MS_MIN
 from topics.engine.fsck import fsck
 from topics.engine.host import Host
 from topics.engine.recovery import recover
@@ -38,7 +31,7 @@ from topics.model import ClaimedJobs, Reason
 from topics.routermodel import Guarantee, RouterConfig
 from topics.storage.committer import Post
 from topics.storage.fs import RealFs
-from topics.testing import CRASH_MODES, SimClock
+from topics.testing import CRASH_MODES
 
 
 def test_what_is_written_arrives() -> None:
@@ -372,84 +365,27 @@ def test_a_repair_tells_of_copies_whose_source_it_cannot_read() -> None:
     assert rig.data("b")[-1] == "new"
 
 
-class WorkingClock(SimClock):
-    """Each look at it takes a while, as steps do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.computed_ns = 0
-
-    def ticks_ns(self) -> int:
-        self.compute(10_000)
-        return super().ticks_ns()
-
-    def cpu_ns(self) -> int:
-        return self.computed_ns
-
-    def compute(self, ns: int) -> None:
-        self.computed_ns += ns
-        self.rest(ns)
-
-    def rest(self, ns: int) -> None:
-        self.set_ticks_ns(super().ticks_ns() + ns)
+def test_a_pump_without_credit_does_nothing_and_comes_back_later() -> None:
+    rig = ready("ab")
+    forwarding, after_s = rig.engine.forwarding, list[float]()
+    forwarding.wanted = after_s.append
+    rig.driver.wait(rig.submit("a", 1))
+    forwarding._credit._balance_ns = 0
+    assert forwarding.pump() and rig.log("b").head_seq == 0
+    assert after_s == [PAUSE_S]
+    rig.clock.advance(1)
+    assert forwarding.pump() and rig.log("b").head_seq == 1
 
 
-class Shared:
-    """Two hundred routers with something to do at any time, on a processor that others want, too."""
-
-    def __init__(self) -> None:
-        self.clock = WorkingClock()
-        self.rig = Rig(clock=self.clock)
-        for number in range(200):
-            put(self.rig, "a", f"b{number}")
-        self.after_s: list[float] = []
-        self.rig.engine.forwarding.wanted = self.after_s.append
-
-    def pumps(self, count: int, computed_ns: int = 0, rested_ns: int = 0) -> int:
-        """How long so many pumps take, when others compute and rest for so long between two of them."""
-        forwarding, took_ns = self.rig.engine.forwarding, 0
-        for _ in range(count):
-            self.rig.driver.wait(self.rig.submit("a", 1))
-            self.clock.compute(computed_ns)
-            self.clock.rest(rested_ns)
-            began_ns = self.clock.computed_ns
-            forwarding.pump()
-            took_ns += self.clock.computed_ns - began_ns
-        return took_ns
-
-    def exhaust(self) -> None:
-        self.pumps(50, 10 * SLICE_NS // SHARE)
-        assert self.rig.engine.forwarding._credit_ns < SLICE_NS_MIN
-
-
-def test_pumps_take_a_share_of_what_others_take_when_they_want_it() -> None:
-    shared = Shared()
-    shared.exhaust()
-    took_ns = shared.pumps(100, SLICE_NS)
-    assert 0.5 < took_ns * SHARE / (100 * SLICE_NS) < 1.5
-    assert PAUSE_S in shared.after_s, "a pump without credit does not come back with the next turn"
-
-
-def test_where_nothing_is_computed_pumps_take_nearly_all_of_the_time() -> None:
-    shared = Shared()
-    shared.exhaust()
-    took_ns = shared.pumps(50, 0, SLICE_NS)
-    assert took_ns > 0.8 * 50 * SLICE_NS
-
-
-def test_a_slice_costs_little_when_others_had_little_to_do_after_it() -> None:
-    shared = Shared()
-    shared.after_s.clear()
-    assert shared.pumps(10, 0) > 8 * SLICE_NS > 2 * CREDIT_NS_MAX
-    assert set(shared.after_s) == {0}
-
-
-def test_a_pump_ends_with_its_slice() -> None:
-    assert SLICE_NS <= Shared().pumps(1) < 1.2 * SLICE_NS
+def test_who_has_caught_up_is_not_visited_again() -> None:
+    rig = ready("ab", "ac")
+    rig.write("a", 1)
+    assert rig.engine.forwarding.pump() and not rig.engine.forwarding._line
+    assert rig.log("b").head_seq == rig.log("c").head_seq == 1
 
 
 def test_a_router_that_goes_in_mid_round_takes_nobody_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwarding, "SLICE_NS", 0)
+    monkeypatch.setattr(credit, "SLICE_NS", 0)
     rig = Rig()
     for name in ("b", "c"):
         rig.configure(name, cap_records=1, discard="reject")
@@ -534,9 +470,9 @@ def test_on_a_loop_a_stalled_router_tries_again_in_time(tmp_path: Path) -> None:
     on_a_loop(tmp_path, work)
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_jobs_that_are_done_make_room_for_a_router(together: bool) -> None:
-    """Whether the worker said so alone or in one turn with others; nobody has to wait for the next try."""
+@pytest.mark.parametrize("how", ["alone", "together", "with results"])
+def test_jobs_that_are_done_make_room_for_a_router(how: str) -> None:
+    """However the worker says so; nobody has to wait for the next try."""
     rig = QueueRig()
     rig.configure("a")
     rig.queue("q", cap_records=2, discard="reject")
@@ -544,7 +480,12 @@ def test_jobs_that_are_done_make_room_for_a_router(together: bool) -> None:
     rig.write("a", *range(3))
     rig.work()
     assert rig.data("q") == [0, 1] and rig.engine.forwarding.stalled_count == 1
-    ack = Ack("q", "w", rig.claim("w").seqs)
-    rig.driver.do(Acks("q", [ack]) if together else ack)
+    seqs = rig.claim("w").seqs
+    commands: dict[str, Command] = {
+        "alone": Ack("q", "w", seqs),
+        "together": Acks("q", [Ack("q", "w", seqs)]),
+        "with results": Complete("q", "w", seqs, [Append("results", records(1))]),
+    }
+    rig.driver.do(commands[how])
     rig.work()
     assert rig.data("q") == [1, 2] and rig.engine.forwarding.stalled_count == 0

@@ -97,8 +97,9 @@ def step(machine: Machine, lane: Lane, now_ms: int, cuts: Cuts) -> Step | None:
     # What is cut to fit, or goes into the fact, is in one piece.
     records_max = 1 if takes_part or not stored else STEP_RECORDS_MAX
     for stretch in stretches(source, start, upto, cuts):
-        load.add(stretch, *stretch.select(lane.router.match, lane.shape, lane.present))
-        if load.scanned >= records_max:
+        positions, selection = stretch.select(lane.router.match, lane.shape, lane.present)
+        load.add(stretch, positions, selection)
+        if load.scanned >= records_max or (selection is not None and selection.is_costly):
             break
     else:
         load.next_seq = upto + 1

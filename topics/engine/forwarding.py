@@ -5,11 +5,8 @@ lookup on the way of a write. `pump` works through the line: a step for each rou
 the end of the line again while there is more. A step takes what there is, and costs about the same however much
 that is: a router that is behind takes more at once, so that being behind makes it faster.
 
-The host runs the pump on its loop, a slice of time at once, so that the loop has its turn. Pumps live on credit. They
-earn a small share of what everybody else computes, and the time in which nobody does; a slice costs what it took, or
-less when there was little for the others to do after it. So who writes as fast as it can keeps nearly all of
-the processor, and where there is time to spare it is used. A pump without credit comes back a little later, and not
-with the next turn: a loop that never sleeps takes the processor from the threads of the WAL.
+The host runs the pump on its loop, a slice of time at once, as long as there is credit for it (`credit.py`): who writes
+as fast as it can is not held up by the routers that follow.
 
 A step that is refused (a full destination, a disk that is behind or broken) stalls its router alone, which tries again
 by itself, later and later. No step is made while a checkpoint captures its logs: see docs/ROUTERS.md.
@@ -24,31 +21,22 @@ from typing import Final, TypeVar
 
 from topics.clock import Clock
 from topics.core import forward, routing
-from topics.core.commands import Ack, Acks, Command, Configure, Delete, Drop, DropRouter, PutRouter
+from topics.core.commands import Ack, Acks, Command, Complete, Configure, Delete, Drop, DropRouter, PutRouter
 from topics.core.evidence import Evidence
 from topics.core.forward import Lane
+from topics.core.heapcommands import AckMessages, CancelMessage, MoveToDlq, NackMessages, PurgeHeap
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.outcome import Outcome
 from topics.core.router import Router
 from topics.core.stretch import Cuts
+from topics.engine.credit import Credit
 from topics.engine.ticket import Ticket
 from topics.errors import TopicsError
 from topics.model import Dropped
 
 Captured = TypeVar("Captured")
 
-SLICE_NS: Final = 1_000_000
-"""How long a pump goes on at most before the loop gets a turn."""
-SLICE_NS_MIN: Final = 100_000
-"""With credit for less a pump does nothing: what it needs around its steps would be most of it."""
-SHARE: Final = 16
-"""Others compute so many times as long as pumps do, while they want to."""
-WANT_WORTH: Final = 4
-"""A slice is free for so much of it as is more than so many times what the others then had to do."""
-CREDIT_NS_MAX: Final = 3 * SLICE_NS
-PAUSE_S: Final = 0.001
-"""When a pump without credit comes back."""
 RETRY_MS_MIN: Final = 10
 RETRY_MS_MAX: Final = 1000
 COPIES_FACTOR: Final = 4
@@ -116,11 +104,7 @@ class Forwarding:
         self._asked = False
         self._held = False
         self._stopped = False
-        self._ended_ns = 0
-        self._ended_cpu_ns = 0
-        self._took_ns = 0
-        self._credit_ns = CREDIT_NS_MAX
-        """How long pumps may take; below 0 when the last one took longer."""
+        self._credit = Credit(clock)
         self._cuts: Cuts = {}
 
     # ---- which routers there are
@@ -142,7 +126,9 @@ class Forwarding:
                 assert isinstance(reply, Dropped)
                 for name in reply.routers:
                     self._end(name)
-            case Configure() | Delete() | Ack() | Acks() if self._stalled:
+            case Configure() | Delete() | Ack() | Acks() | Complete() if self._stalled:
+                self._wake(command.topic)
+            case AckMessages() | NackMessages() | CancelMessage() | MoveToDlq() | PurgeHeap() if self._stalled:
                 self._wake(command.topic)
 
     def _end(self, name: str) -> None:
@@ -200,7 +186,7 @@ class Forwarding:
         """Have the pump run if there is something to do."""
         if not self._asked and self._line and not self._held and not self._stopped:
             self._asked = True
-            self.wanted(PAUSE_S if self._credit_ns < SLICE_NS_MIN else 0)
+            self.wanted(self._credit.pause_s)
 
     def held_during(self, capture: Iterator[Captured]) -> Iterator[Captured]:
         """Make no copies while a checkpoint captures its logs, which takes several turns of the loop."""
@@ -251,28 +237,17 @@ class Forwarding:
         self._asked = False
         if self._held or self._stopped or not self._line:
             return False
-        begun_ns = self._clock.ticks_ns()
-        self._earn(begun_ns)
+        until_ns = self._credit.begin()
         moved = False
-        if self._credit_ns >= SLICE_NS_MIN:
-            until_ns = begun_ns + min(SLICE_NS, self._credit_ns)
-            while self._line:
-                moved = self._turn(self._line[0]) or moved
-                if self._clock.ticks_ns() >= until_ns:
-                    break
-            if not self._line:
-                self._cuts.clear()
-        self._ended_ns, self._ended_cpu_ns = self._clock.ticks_ns(), self._clock.cpu_ns()
-        self._took_ns = self._ended_ns - begun_ns
+        while until_ns is not None and self._line:
+            moved = self._turn(self._line[0]) or moved
+            if self._clock.ticks_ns() >= until_ns:
+                break
+        if not self._line:
+            self._cuts.clear()
+        self._credit.end()
         self.ask()
         return moved or bool(self._line)
-
-    def _earn(self, now_ns: int) -> None:
-        """Pay for the last pump, and get credit for what others computed since, and for when nobody did."""
-        others_ns = self._clock.cpu_ns() - self._ended_cpu_ns
-        idle_ns = max(now_ns - self._ended_ns - others_ns, 0)
-        cost_ns = min(self._took_ns, WANT_WORTH * others_ns)
-        self._credit_ns = min(self._credit_ns - cost_ns + others_ns // SHARE + idle_ns, CREDIT_NS_MAX)
 
     def _turn(self, source: _Source) -> bool:
         """One step of the way whose turn it is."""
