@@ -11,6 +11,8 @@
  *     resp       XREADGROUP, XACK with all ids; the group is called `workers`
  *     nats       a pull from the consumer `workers`; acks are not answered, so they go out with the next pull
  *     beanstalk  BATCH times `reserve`, then BATCH times `delete`, each in one piece
+ *     heap       POST /v1/pop, POST /v1/ack with all tokens
+ *     zset       a script that moves the best of the sorted set QUEUE to `leased`, and one that forgets them
  *
  * One thread, one epoll.
  */
@@ -19,7 +21,7 @@
 
 enum { WORKERS_MAX = 256, BATCH_MAX = 64, ID_BYTES = 128, OUT_BYTES = 1 << 15, READ_BYTES = 1 << 16 };
 
-typedef enum { BEANSTALK = NATS + 1 } MoreProtocols;
+typedef enum { BEANSTALK = NATS + 1, HEAP, ZSET } MoreProtocols;
 
 typedef struct {
     Input in;
@@ -56,10 +58,23 @@ static size_t http_post(char *out, const char *verb, const char *body, int body_
                            queue, verb, body_bytes, body);
 }
 
+static size_t heap_post(char *out, const char *verb, const char *body, int body_bytes) {
+    return (size_t)sprintf(out,
+                           "POST /v1/%s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                           "Content-Length: %d\r\n\r\n%s",
+                           verb, body_bytes, body);
+}
+
 static size_t resp_word(char *out, const char *word) { return (size_t)sprintf(out, "$%zu\r\n%s\r\n", strlen(word), word); }
 
+/* Ids in a sorted set by priority, payloads in the hash `payloads`, and who is out in the sorted set `leased`. */
+static const char POP_SCRIPT[] = "local ids = redis.call('ZPOPMIN', KEYS[1], ARGV[1]) local out = {} "
+                                 "for i = 1, #ids, 2 do redis.call('ZADD', 'leased', ARGV[2], ids[i]) "
+                                 "out[#out + 1] = ids[i] out[#out + 1] = redis.call('HGET', 'payloads', ids[i]) end return out";
+static const char DONE_SCRIPT[] = "redis.call('HDEL', 'payloads', unpack(ARGV)) return redis.call('ZREM', 'leased', unpack(ARGV))";
+
 static size_t claim_text(Worker *w, char *out) {
-    char text[64];
+    char text[256];
     size_t at = 0;
     switch (protocol) {
     case HTTP: return http_post(out, "claim", text, sprintf(text, "{\"node\":\"worker-%d\",\"max\":%d}", w->number, batch));
@@ -77,6 +92,15 @@ static size_t claim_text(Worker *w, char *out) {
         sprintf(text, "{\"batch\":%d}", batch);
         return (size_t)sprintf(out, "PUB $JS.API.CONSUMER.MSG.NEXT.%s.workers inbox.%06d %zu\r\n%s\r\n", queue, w->number,
                                strlen(text), text);
+    case HEAP: return heap_post(out, "pop", text, sprintf(text, "{\"topic\":\"%s\",\"max\":%d}", queue, batch));
+    case ZSET:
+        at += (size_t)sprintf(out, "*6\r\n$4\r\nEVAL\r\n");
+        at += resp_word(out + at, POP_SCRIPT);
+        at += (size_t)sprintf(out + at, "$1\r\n1\r\n");
+        at += resp_word(out + at, queue);
+        sprintf(text, "%d", batch);
+        at += resp_word(out + at, text);
+        return at + resp_word(out + at, "1900000000");
     default:
         for (int job = 0; job < batch; job++) at += (size_t)sprintf(out + at, "reserve\r\n");
         return at;
@@ -101,6 +125,18 @@ static size_t ack_text(Worker *w, char *out) {
     case NATS:
         for (int job = 0; job < batch; job++) at += (size_t)sprintf(out + at, "PUB %s 0\r\n\r\n", w->ids[job]);
         return at;
+    case HEAP:
+        at += (size_t)sprintf(body, "{\"topic\":\"%s\",\"leases\":[", queue);
+        for (int job = 0; job < batch; job++)
+            at += (size_t)sprintf(body + at, job ? ",{\"lease_token\":\"%s\"}" : "{\"lease_token\":\"%s\"}", w->ids[job]);
+        at += (size_t)sprintf(body + at, "]}");
+        return heap_post(out, "ack", body, (int)at);
+    case ZSET:
+        at += (size_t)sprintf(out, "*%d\r\n$4\r\nEVAL\r\n", batch + 3);
+        at += resp_word(out + at, DONE_SCRIPT);
+        at += (size_t)sprintf(out + at, "$1\r\n0\r\n");
+        for (int job = 0; job < batch; job++) at += resp_word(out + at, w->ids[job]);
+        return at;
     default:
         for (int job = 0; job < batch; job++) at += (size_t)sprintf(out + at, "delete %s\r\n", w->ids[job]);
         return at;
@@ -113,7 +149,9 @@ static int take_http_answer(Worker *w) {
     char *text = w->in.text + w->in.parsed;
     if (!take_http(&w->in)) return 0;
     char *end = w->in.text + w->in.parsed;
-    static const char SEQ[] = "{\"$seq\":";
+    static const char SEQ[] = "{\"$seq\":", TOKEN[] = "\"lease_token\":\"";
+    const char *mark = protocol == HEAP ? TOKEN : SEQ;
+    size_t mark_bytes = strlen(mark);
     if (!w->is_claiming) {
         char found[32];
         sprintf(found, "\"acked\":%d,", batch);
@@ -121,9 +159,9 @@ static int take_http_answer(Worker *w) {
         return 1;
     }
     char *all = text;
-    while ((text = memmem(text, (size_t)(end - text), SEQ, sizeof SEQ - 1))) {
-        text += sizeof SEQ - 1;
-        keep_id(w, text, strspn(text, "0123456789"));
+    while ((text = memmem(text, (size_t)(end - text), mark, mark_bytes))) {
+        text += mark_bytes;
+        keep_id(w, text, protocol == HEAP ? strcspn(text, "\"") : strspn(text, "0123456789"));
     }
     if (w->id_count != batch) fail("fewer jobs than there are", all, (size_t)(end - all));
     return 1;
@@ -144,7 +182,8 @@ static int take_resp_answer(Worker *w) {
         } else if (*line == '$') {
             long bytes = atol(line + 1);
             if (end - next < bytes + 2) return 0;
-            if (w->is_claiming && seen > 3 && (seen - 4) % 5 == 1) keep_id(w, next, (size_t)bytes);
+            int is_id = protocol == ZSET ? seen % 2 : seen > 3 && (seen - 4) % 5 == 1;
+            if (w->is_claiming && is_id) keep_id(w, next, (size_t)bytes);
             next += bytes + 2;
         }
         line = next;
@@ -201,8 +240,10 @@ static int take_beanstalk_answer(Worker *w) {
 static int take_answer(Worker *w) {
     if (w->in.parsed == w->in.filled) return 0;
     switch (protocol) {
-    case HTTP: return take_http_answer(w);
-    case RESP: return take_resp_answer(w);
+    case HTTP:
+    case HEAP: return take_http_answer(w);
+    case RESP:
+    case ZSET: return take_resp_answer(w);
     case NATS: return take_nats_answer(w);
     default: return take_beanstalk_answer(w);
     }
@@ -272,7 +313,11 @@ static void run(int poll, Worker *workers, int count) {
 int main(int argc, char **argv) {
     static Worker workers[WORKERS_MAX];
     if (argc != 7) fail("usage", "PROTOCOL PORT WORKERS BATCH JOBS QUEUE", SHOWN_BYTES);
-    protocol = !strcmp(argv[1], "beanstalk") ? (int)BEANSTALK : (int)protocol_named(argv[1]);
+    static const char *const MORE[] = {"beanstalk", "heap", "zset"};
+    protocol = 0;
+    for (int number = 0; number < 3; number++)
+        if (!strcmp(argv[1], MORE[number])) protocol = BEANSTALK + number;
+    if (!protocol) protocol = (int)protocol_named(argv[1]);
     int port = atoi(argv[2]), count = atoi(argv[3]);
     batch = atoi(argv[4]);
     jobs_wanted = strtoul(argv[5], NULL, 10);

@@ -19,6 +19,8 @@ class JobProtocol(StrEnum):
     RESP = "resp"
     NATS = "nats"
     BEANSTALK = "beanstalk"
+    HEAP = "heap"
+    ZSET = "zset"
 
 
 class Done(msgspec.Struct, frozen=True):

@@ -12,7 +12,9 @@ import pytest
 from bench.clients.jobs import JobProtocol, Workers
 from bench.clients.load import Client
 from bench.clients.requests import http_writes
+from bench.measures.heaps import HEAP, heap_batches
 from bench.peers.topics import TOPIC, Topics
+from bench.sizes import BATCH
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -30,6 +32,16 @@ def test_all_jobs_are_done_and_one_more_is_not_there(tmp_path: Path) -> None:
             workers.run(JobProtocol.HTTP, server.port, 8, TOPIC)
 
 
+def test_all_messages_are_popped_and_acked_and_one_more_is_not_there(tmp_path: Path) -> None:
+    workers = Workers(tmp_path, 2, 8)
+    with Topics(tmp_path / "data") as server:
+        server.create_heap(HEAP, 2)
+        Client(tmp_path).run(server.port, heap_batches(), 1, count=1)
+        assert workers.run(JobProtocol.HEAP, server.port, BATCH, HEAP).jobs == BATCH
+        with pytest.raises(RuntimeError, match="fewer jobs than there are"):
+            workers.run(JobProtocol.HEAP, server.port, 8, HEAP)
+
+
 @pytest.mark.parametrize(
     ("protocol", "answers"),
     [
@@ -38,6 +50,7 @@ def test_all_jobs_are_done_and_one_more_is_not_there(tmp_path: Path) -> None:
             [b"*1\r\n*2\r\n$1\r\nq\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$4\r\ndata\r\n$2\r\n{}\r\n", b":1\r\n"],
         ),
         (JobProtocol.NATS, [b"INFO {}\r\nPING\r\nMSG inbox.000000 1 $JS.ACK.q.1 2\r\n{}\r\n"]),
+        (JobProtocol.ZSET, [b"*2\r\n$3\r\n001\r\n$2\r\n{}\r\n", b":1\r\n"]),
         (JobProtocol.BEANSTALK, [b"RESERVED 1 2\r\n{}\r\n", b"DELETED\r\n"]),
     ],
 )
