@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.document import Part, document, part_text, parts_of
 from bench.machine import peers
-from bench.measures import ENGINE, GROUPS, LIVE, MEASURES, PIPELINES, QUEUES, SERVER, SPARK, SQL
+from bench.measures import ENGINE, GROUPS, HEAPS, LIVE, MEASURES, PIPELINES, QUEUES, SERVER, SPARK, SQL
 from bench.report import Report
 from bench.runner import measure_all
 from bench.sizes import FULL, QUICK
@@ -30,6 +30,7 @@ PARTS = {
     Part.LIVE: LIVE,
     Part.QUEUES: QUEUES,
     Part.GROUPS: GROUPS,
+    Part.HEAPS: HEAPS,
     Part.SPARK: SPARK,
     Part.SQL: SQL,
     Part.PIPELINES: PIPELINES,

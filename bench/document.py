@@ -32,6 +32,7 @@ class Part(StrEnum):
     LIVE = "Live delivery against peers"
     QUEUES = "Job queues against peers"
     GROUPS = "Consumer groups against Redis"
+    HEAPS = "Messages by priority against peers"
     SPARK = "Topics in Spark"
     SQL = "SELECT beside DuckDB on Parquet"
     PIPELINES = "Pipelines on Spark"
@@ -73,6 +74,12 @@ workers send a batch of commands at once.
 The same processes, cores and client as for the server, one consumer on one connection. Both sides have the same records
 in their log, claim 100 at a time and ack them, and write claims and acks to disk: ours with the class `disk`, Redis
 with `appendfsync everysec`.
+""",
+    Part.HEAPS: """\
+The same processes and cores; a message is a record with one of 1000 priorities. The heap is filled first. `/v1`, Redis
+and beanstalkd have the client in C, a connection a consumer: pop a batch, ack all of it, pop the next. gRPC has a
+client in Python, which is the slower of the two sides. Ours syncs before it answers, as does beanstalkd when it is
+synced and Redis with `appendfsync always`; ZPOPMIN is without acks and leases, and synced each second.
 """,
     Part.SPARK: """\
 One local session of Spark over all cores, and `topics serve` on one of them. The peer is the same session with the same

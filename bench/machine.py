@@ -38,6 +38,8 @@ def peers(part: Part) -> dict[str, str]:
         return {"peer": f"DuckDB {version('duckdb')}"}
     if part is Part.GROUPS:
         return {"peer": f"Redis {_version(redis.version)}"}
+    if part is Part.HEAPS:
+        return {"peers": f"Redis {_version(redis.version)}, beanstalkd {_version(beanstalkd.version)}"}
     servers = {"Redis": redis.version, "NATS": nats.version}
     if part in (Part.SERVER, Part.QUEUES):
         servers["PostgreSQL"] = postgres.version

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.errors import InvalidSetting
-from topics.settings import TABLE, Setting, Settings, Unit, build, load, parse_number, show, strangers
+from topics.settings import TABLE, Setting, Settings, Unit, build, load, origins, parse_number, show, strangers
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
@@ -162,3 +162,9 @@ def test_strangers_are_named_with_the_nearest_setting() -> None:
         "TOPICS_WAL_SHARD": "did you mean TOPICS_WAL_SHARDS?",
         "TOPICS_ZZZZ": "see `topics settings`",
     }
+
+
+def test_the_last_word_is_where_a_value_comes_from() -> None:
+    variables = {"TOPICS_WAL_SHARDS": "3", "TOPICS_PORT": "1"}
+    said = origins(variables, {"port": "2"}, {"wal_shards": 4, "hot_bytes": "1GiB"})
+    assert said == {"wal_shards": "TOPICS_WAL_SHARDS", "port": "--port", "hot_bytes": "file"}

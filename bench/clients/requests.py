@@ -138,3 +138,19 @@ def jetstream_publishes(subject: bytes, count: int, records: int) -> Requests:
     greeting = b'CONNECT {"verbose":false,"pedantic":false}\r\nSUB inbox.%b 1\r\n' % INBOX_NUMBER
     sent = [b"".join(nats(subject, data) for data in payloads(body)) for body in bodies(count, records=records)]
     return Requests(protocol=Protocol.NATS, sent=sent, greeting=greeting, replies=records, records=records)
+
+
+def zadds(key: bytes, count: int, batch: int) -> Requests:
+    """Ids in a sorted set by priority, their payloads in the hash `payloads`: a batch of both in one piece."""
+    datas = [data for body in bodies(1, records=batch) for data in payloads(body)]
+    sent = []
+    for first in range(0, count, batch):
+        numbers = range(first, min(first + batch, count))
+        scores = [word for number in numbers for word in (b"%d" % (number * 7919 % 1000), b"%020d" % number)]
+        fields = [word for number in numbers for word in (b"%020d" % number, datas[number % batch])]
+        sent.append(resp(b"ZADD", key, *scores) + resp(b"HSET", b"payloads", *fields))
+    return Requests(protocol=Protocol.RESP, sent=sent, replies=2, records=batch)
+
+
+def zpops(key: bytes, popped: int) -> Requests:
+    return Requests(protocol=Protocol.RESP, sent=[resp(b"ZPOPMIN", key, b"%d" % popped)], records=popped)

@@ -9,6 +9,7 @@ from bench.figure import Figure
 from bench.measures import (
     checkpoint,
     groups,
+    heaps,
     http_batches,
     http_latency,
     http_memory,
@@ -75,6 +76,10 @@ GROUPS: dict[str, Measure] = {
     "groups": groups.run,
 }
 """Consumer groups against those of Redis, with the same cores as the server."""
+HEAPS: dict[str, Measure] = {
+    "heaps": heaps.run,
+}
+"""Messages by priority, against sorted sets of Redis and priorities of beanstalkd, with the same cores."""
 SQL: dict[str, Measure] = {
     "sql": sql.run,
 }
@@ -83,4 +88,4 @@ PIPELINES: dict[str, Measure] = {
     "pipelines": pipelines.run,
 }
 """Changes of tables into topics, by the runner on Spark."""
-MEASURES = ENGINE | SERVER | LIVE | QUEUES | GROUPS | SPARK | SQL | PIPELINES
+MEASURES = ENGINE | SERVER | LIVE | QUEUES | GROUPS | HEAPS | SPARK | SQL | PIPELINES

@@ -28,10 +28,10 @@ def version() -> str:
 
 
 class Beanstalkd:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *flags: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
-        command = [program(), "-l", HOST, "-p", str(self.port), "-b", str(directory)]
+        command = [program(), "-l", HOST, "-p", str(self.port), "-b", str(directory), *flags]
         self.process = Process(command, directory.parent / f"{directory.name}.log")
         try:
             self.process.wait_until(self._is_ready)
@@ -44,12 +44,15 @@ class Beanstalkd:
             stream.sendall(b"list-tubes\r\n")
             return stream.recv(4096).startswith(b"OK")
 
-    def fill(self, datas: Sequence[bytes], count: int) -> None:
-        """Put so many jobs, whose data is one of these."""
+    def fill(self, datas: Sequence[bytes], count: int, priorities: int = 1) -> None:
+        """Put so many jobs, whose data is one of these, with priorities from 0 on."""
         with connected(self.port) as stream, stream.makefile("rb") as replies:
             for first in range(0, count, FILL):
-                chosen = [datas[number % len(datas)] for number in range(first, min(first + FILL, count))]
-                puts = (b"put 0 0 %d %d\r\n%b\r\n" % (RUN_SECONDS, len(data), data) for data in chosen)
+                chosen = [(number, datas[number % len(datas)]) for number in range(first, min(first + FILL, count))]
+                puts = (
+                    b"put %d 0 %d %d\r\n%b\r\n" % (number * 7919 % priorities, RUN_SECONDS, len(data), data)
+                    for number, data in chosen
+                )
                 stream.sendall(b"".join(puts))
                 for _ in chosen:
                     reply = replies.readline()

@@ -54,6 +54,11 @@ class Topics:
         if status not in (200, 201):
             raise RuntimeError(f"creating the queue {TOPIC} was answered with {status}, expected 200 or 201")
 
+    def create_heap(self, name: str, partitions: int) -> None:
+        body = b'{"topic":"%b","partitions":%d}' % (name.encode(), partitions)
+        if (status := self._status("POST", "/v1/heaps", body)) != 201:
+            raise RuntimeError(f"making the heap {name} was answered with {status}, expected 201")
+
     def watch(self, count: int) -> list[str]:
         """The addresses of so many event streams, each of a watch session of its own."""
         body = msgspec.json.encode({"topics": {TOPIC: {}}})

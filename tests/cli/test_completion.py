@@ -45,7 +45,9 @@ def complete_in_bash(words: list[str], url: str = "") -> set[str]:
     script = script_of("bash")
     line = " ".join(f"'{word}'" for word in words)
     ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _topics_with_colons; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, env=environment(url))
+    # By stdin: the script is longer than one argument of a command may be.
+    text = f"{script}\n{ask}\n"
+    done = subprocess.run(["bash"], input=text, capture_output=True, text=True, env=environment(url))
     assert done.stderr == ""
     return set(done.stdout.split())
 
@@ -60,7 +62,7 @@ def environment(url: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["topics", "ta"], {"tail"}),
+        (["topics", "ta"], {"tail", "table"}),
         (["topics", "topic", "c"], {"create", "config"}),
         (["topics", "tail", "--fo"], {"--follow"}),
         (["topics", "topic", "create", "x", "--durability", "f"], {"fsync"}),
@@ -78,6 +80,10 @@ def named(server: Served) -> Served:
             assert caller.ask("PUT", f"/v0/topics/{name}", config)[0] == 201
         body = {"source": "seen:one", "dest": "seen:two"}
         assert caller.ask("PUT", "/v0/routers/seen:one-%3Eseen:two", body)[0] == 201
+        table = {"format": "delta", "location": "/d", "key": ["id"]}
+        assert caller.ask("PUT", "/v0/tables/seen-table", table)[0] == 201
+        pipeline = {"definition": 'INSERT INTO TOPIC "seen:three" SELECT tag FROM STREAM "seen:one"'}
+        assert caller.ask("PUT", "/v0/pipelines/seen-pipeline", pipeline)[0] == 201
     return server
 
 
@@ -92,6 +98,8 @@ def named(server: Served) -> Served:
         (["work", "--queue", "seen"], {"seen-jobs"}),
         (["router", "show", "seen", ":", "one"], {"one-\\>seen:two"}),
         (["router", "put", "seen-"], {"seen-jobs"}),
+        (["table", "show", "seen-"], {"seen-table"}),
+        (["pipeline", "status", "seen-"], {"seen-pipeline"}),
         (["topic", "create", "seen"], set()),
         (["tail", "--dir", "elsewhere", "seen"], set()),
     ],
@@ -111,9 +119,8 @@ def test_the_address_may_be_on_the_line(named: Served) -> None:
 def test_fish_asks_the_server_for_names(named: Served) -> None:
     script = script_of("fish")
     ask = "complete -C 'topics tail seen:'"
-    done = subprocess.run(
-        ["fish", "-c", f"{script}\n{ask}"], capture_output=True, text=True, env=environment(named.url)
-    )
+    text = f"{script}\n{ask}\n"
+    done = subprocess.run(["fish"], input=text, capture_output=True, text=True, env=environment(named.url))
     assert set(done.stdout.split()) == {"seen:one", "seen:two"}
 
 

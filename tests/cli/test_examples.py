@@ -15,7 +15,7 @@ import pytest
 
 import topics
 from tests.cli.rig import TIMEOUT_S, clean_environment
-from tests.e2e.served import Served, served
+from tests.e2e.served import Caller, Served, served
 from tests.spark.lakes import filled
 from topics.cdc.opening import opened
 from topics.cli.reference import commands, examples
@@ -104,6 +104,18 @@ def messages(client: topics.sync.Client) -> None:
     heap.enqueue_many([{"payload": number, "priority": number} for number in range(4)])
 
 
+def accounts(url: str, path: str) -> None:
+    """A key and a user of the names that the examples use, unless the example is to make them."""
+    with Caller(url) as caller:
+        for key in caller.ask("GET", "/v1/keys")[1]["keys"]:
+            caller.ask("DELETE", f"/v1/keys/{key['id']}")
+        caller.ask("DELETE", "/v1/users/ada@example.org")
+        if path != "user add":
+            caller.ask("POST", "/v1/users", {"email": "ada@example.org"})
+        if path != "key create":
+            caller.ask("POST", "/v1/keys", {"name": "ci", "scopes": ["read"]})
+
+
 @pytest.mark.parametrize(("path", "lines"), EXAMPLES)
 def test_the_example_runs(world: tuple[Path, Served], place: Path, path: str, lines: list[str]) -> None:
     url = world[1].url
@@ -111,6 +123,8 @@ def test_the_example_runs(world: tuple[Path, Served], place: Path, path: str, li
     environment = clean_environment() | {"PATH": search, "TOPICS_URL": url, "TOPICS_PORT": "0"}
     if path.startswith(("table", "pipeline", "cdc")):
         declared(url, place)
+    if path.startswith(("key", "user")):
+        accounts(url, path)
     if path == "restore":
         with topics.sync.connect(url) as client:
             client.backup(place / "topics.tar.gz", gzip=1)

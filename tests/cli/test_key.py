@@ -15,6 +15,12 @@ def test_a_key_is_made_listed_and_revoked(topics: Command, topic: str) -> None:
     assert listed["status"] == "active" and "key" not in listed and listed["expires_ts"] > listed["created_ts"]
     (revoked,) = topics.good("key", "revoke", made["id"])
     assert revoked["status"] == "revoked"
+    topics("key", "create", topic)
+    assert topics.good("key", "revoke", topic)[0]["status"] == "revoked", "a name that one has"
+    for _ in range(2):
+        topics("key", "create", topic)
+    said = topics("key", "revoke", topic)
+    assert said.code == 2 and "say which by its id" in said.err
     assert topics("key", "revoke", "nothing").code == 3
     assert topics("key", "revoke").code == 2
 

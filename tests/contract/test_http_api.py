@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -86,6 +87,12 @@ def test_every_operation_on_a_topic_that_is_there(case: Case, url: str) -> None:
 def dont_wait(case: Case) -> None:
     if isinstance(case.body, dict) and isinstance(case.body.get("wait_ms"), int):
         case.body["wait_ms"] = min(case.body["wait_ms"], WAIT_MS_MAX)
-    if isinstance(case.body, dict) and "wait_time" in case.body:
-        # Text that is no duration, or a list, is refused at once; a number of seconds would be waited for.
-        case.body.pop("wait_time")
+    if isinstance(case.body, dict) and is_duration(case.body.get("wait_time")):
+        case.body["wait_time"] = WAIT_MS_MAX / 1000
+
+
+def is_duration(value: object) -> bool:
+    """Whether it would be waited for. What is none stays, to be refused."""
+    if isinstance(value, str):
+        return re.fullmatch(r"\d+(\.\d+)?s?", value, re.ASCII) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from topics.core import block as blocks
 from topics.core.block import Block
 from topics.core.match import Match
-from topics.core.payload import STAMP, CopiedRun, Selection, Shape, slice_block
+from topics.core.payload import CopiedRun, Selection, Shape, slice_block
 from topics.core.records import Records
 from topics.core.run import MemoryRun, seq_range
+from topics.core.stamp import STAMP
 
 TEXTS = st.text('ab"\\é%', max_size=4)
 DRAFTS = st.fixed_dictionaries(
@@ -93,12 +94,6 @@ def test_numbers_of_any_length_are_put_in(first_seq: int) -> None:
         wanted = expected(block, None if chosen is None else chosen.tolist(), Shape(), first_seq, 1700000000009)
         assert rows(selection.encoded(first_seq, 1700000000009).as_block()) == wanted
     assert rows(block) == rows(block_of([{"data": {"n": n}, "node": "n"} for n in range(40)], 500)), "left as it was"
-
-
-def test_a_stamp_takes_the_place_of_an_older_one() -> None:
-    block = block_of([{"data": 1, "meta": {STAMP: "old/1", "k": "v"}}], 8)
-    (row,) = rows(Selection(block, None, Shape(stamp="new/")).encoded(1, 5).as_block())
-    assert row["meta"] == {"k": "v", STAMP: "new/8"}
 
 
 def test_copies_at_the_same_place_are_made_once() -> None:

@@ -15,7 +15,6 @@ from typing import cast
 import pytest
 
 from tests.engine.rig import records, with_limits, with_wal
-from tests.engine.routerrig import lost_its_end
 from topics.clock import SystemClock
 from topics.core.commands import Append, Claimer, Command, Configure, Delete, Drop, Publish, Stage
 from topics.core.match import parse_match
@@ -25,7 +24,7 @@ from topics.engine.recovery import Options, recover
 from topics.errors import LogStopped, Throttled
 from topics.model import Deleted, Published, Written
 from topics.storage.committer import Post
-from topics.storage.fs import FileSystem, RealFs
+from topics.storage.fs import RealFs
 from topics.storage.wal import Wal
 from topics.testing import Call, FaultFs
 
@@ -497,27 +496,5 @@ def test_what_is_decided_in_one_turn_is_handed_over_at_its_end(tmp_path: Path) -
             assert sum(wal.metrics(shard).batches for shard in range(wal.shards)) == before + 1
             await host.submit(append("jobs", 3))
             assert data(host, "jobs") == [0, 0, 1, 2, 3]
-
-    run(test)
-
-
-def test_a_host_is_not_open_before_what_its_recovery_concluded_is_stored() -> None:
-    rig = lost_its_end("ephemeral")
-
-    def open_engine(fs: FileSystem) -> Callable[[Post], Engine]:
-        return lambda post: recover(fs, "/data", rig.clock, lambda: 1, rig.options, post)
-
-    async def test() -> None:
-        fs = FaultFs(rig.disk.fork())
-        rule = fs.fail("sync", path="*/wal/0-0000000002.wal")
-        with pytest.raises(LogStopped):
-            await Host.open(open_engine(fs))
-        assert rule.fired
-        host = await Host.open(open_engine(rig.disk))
-        await host.submit(append("a", "new"))
-        log = host.engine.machine.log(host.engine.machine.topic("b"))
-        await host.wait_visible(log, 0, LONG_S)
-        assert data(host, "b") == ["new"]
-        await host.close()
 
     run(test)

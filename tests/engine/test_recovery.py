@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -11,9 +13,13 @@ from tests.engine.rig import SMALL, Rig, records, with_wal
 from tests.engine.routerrig import lost_its_end, put
 from topics.core.commands import Append
 from topics.core.dedupe import IdempotencyKey
+from topics.engine.engine import Engine
+from topics.engine.host import Host
 from topics.engine.recovery import PROGRESS_EVERY_FACTS, recover
 from topics.errors import Damaged, DirectoryLocked, LogStopped
 from topics.model import Reason
+from topics.storage.committer import Post
+from topics.storage.fs import FileSystem
 from topics.storage.wal import Wal
 from topics.testing import CRASH_MODES, CrashMode, FakeDisk, FaultFs, SimClock, SimulatedCrash
 from topics.testing.driver import Driver
@@ -329,3 +335,24 @@ def test_a_recovery_that_cannot_store_what_it_concluded_takes_nothing() -> None:
     assert rule.fired
     rig.start()
     assert rig.data("a") == [1, 2, 3]
+
+
+def test_a_host_is_not_open_before_what_its_recovery_concluded_is_stored() -> None:
+    rig = lost_its_end("ephemeral")
+
+    def open_engine(fs: FileSystem) -> Callable[[Post], Engine]:
+        return lambda post: recover(fs, "/data", rig.clock, lambda: 1, rig.options, post)
+
+    async def test() -> None:
+        fs = FaultFs(rig.disk.fork())
+        rule = fs.fail("sync", path="*/wal/0-0000000002.wal")
+        with pytest.raises(LogStopped):
+            await Host.open(open_engine(fs))
+        assert rule.fired
+        host = await Host.open(open_engine(rig.disk))
+        await host.submit(Append("a", records("new")))
+        await host.wait_visible(host.engine.machine.log(host.engine.machine.topic("b")), 0, 60)
+        assert [record.data for record in host.engine.read("b").records] == ["new"]
+        await host.close()
+
+    asyncio.run(test())

@@ -99,7 +99,8 @@ class World:
         seqs = {record.seq for record in batch.records if record.seq <= upto_seq}
         promises.acking |= seqs
         done = self.do(AckGroup("t", "g", upto_seq, claim_id=batch.claim_id))
-        if done.acked >= len(seqs):
+        # Deleted records count, so that only a whole claim is known to be no one else's in part.
+        if done.acked > upto_seq - batch.first_seq:
             promises.acked |= seqs
         self.reached(done.committed_seq)
 
@@ -110,7 +111,7 @@ class World:
 
     def extend(self, batch: GroupBatch) -> None:
         done = self.do(ExtendGroup("t", "g", batch.last_seq, claim_id=batch.claim_id, visibility_ms=3 * LEASE_MS))
-        if done.extended >= batch.count:
+        if done.extended > batch.last_seq - batch.first_seq:
             self.promises.held |= {record.seq: done.deadline for record in batch.records if done.deadline}
 
     def reached(self, committed: int) -> None:

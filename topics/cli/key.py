@@ -88,7 +88,7 @@ def ls(*, json: JsonFlag = None, target: Target = DEFAULT_TARGET) -> None:
 
 
 def revoke(
-    *key: Annotated[str, Parameter(help="The id of a key, as `topics key ls` shows it; one or several.")],
+    *key: Annotated[str, Parameter(help="The id of a key, or its name where only one has it; one or several.")],
     json: JsonFlag = None,
     target: Target = DEFAULT_TARGET,
 ) -> None:
@@ -96,16 +96,16 @@ def revoke(
 
     For example:
 
-        topics key revoke 3f9a1c22b7d0
+        topics key revoke ci
     """
     if not key:
-        raise InvalidRequest("revoke needs the id of a key: name one or several; `topics key ls` shows them")
+        raise InvalidRequest("revoke needs a key: name one or several; `topics key ls` shows them")
     screen = Screen(json)
 
     async def work() -> None:
         async with desk_at(target) as desk:
-            for key_id in key:
-                ended = await desk.revoke_key(key_id)
+            for named in key:
+                ended = await desk.revoke_key(_id_of(named, await desk.keys()))
                 said = f"revoked {printable(ended['name'])} ({ended['id']})"
                 screen.show(ended, partial(Text, said, style="green"))
 
@@ -114,6 +114,16 @@ def revoke(
 
 SUMMARY = "Managed keys of a server: create, list and revoke them."
 COMMANDS = (create, ls, revoke)
+
+
+def _id_of(named: str, keys: list[Fields]) -> str:
+    """The id of the key that is meant: by its id, or by a name that one key that works has."""
+    having = [key["id"] for key in keys if key["name"] == named and key["status"] == "active"]
+    if len(having) > 1:
+        raise InvalidRequest(
+            f"{len(having)} keys have the name {named}: say which by its id, one of {', '.join(having)}", field="key"
+        )
+    return having[0] if having else named
 
 
 def _table(found: list[Fields]) -> Table:

@@ -103,7 +103,14 @@ def _show_banner(settings: Settings, server: Server) -> None:
     from topics.server.banner import show_banner
 
     console = Console(stderr=True)
-    show_banner(console, settings, server.url, key_count=server.key_count, topic_count=server.topic_count)
+    show_banner(
+        console,
+        settings,
+        server.url,
+        key_count=server.key_count,
+        topic_count=server.topic_count,
+        grpc_address=server.grpc_address,
+    )
 
 
 def _show_set_up(link: str) -> None:

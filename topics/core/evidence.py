@@ -9,8 +9,8 @@ import numpy as np
 
 from topics.core.block import Block
 from topics.core.log import Log
-from topics.core.payload import STAMP
 from topics.core.run import DEAD
+from topics.core.stamp import STAMP
 from topics.core.tail import Tail
 from topics.errors import Damaged
 from topics.limits import BLOCK_RECORDS

@@ -20,20 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from topics.core.block import U16, U32, Block, Buffer
+from topics.core.digits import digit_counts
 from topics.core.encoded import EncodedRecords
-from topics.core.records import FEW, Json, Records
+from topics.core.records import FEW
 from topics.core.run import MemoryRun
+from topics.core.stamp import Stamp
 from topics.limits import TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
 
 I64 = npt.NDArray[np.int64]
 
-STAMP: Final = "_topics_router"
-"""The key in the meta of a copy that says where it came from."""
-_STAMP_KEY: Final = b'"_topics_router":'
 _SEQ_AT: Final = len('{"$seq":')
 _BETWEEN: Final = len(',"$ts":')
-_POWERS: Final = np.array([10**exponent for exponent in range(1, 20)], np.uint64)
-_meta_decoder = msgspec.json.Decoder(dict[str, str])
 
 
 class Shape(NamedTuple):
@@ -53,15 +50,14 @@ class Selection:
         self._block = block
         self._chosen = chosen
         self._shape = shape
-        self._stamped = _stamped(block, chosen, shape) if shape.stamp else None
+        self._stamp = Stamp(block, chosen, shape.stamp) if shape.stamp else None
         self._last: tuple[int, int, EncodedRecords] | None = None
         self._last_columns: Block | None = None
         self.count = block.count if chosen is None else len(chosen)
         self.data_lens = _pick(block.data_lens, chosen)
         self.meta_lens = None if block.meta_lens is None else _pick(block.meta_lens, chosen)
-        if self._stamped is not None:
-            assert self._stamped.meta_lens is not None
-            self.meta_lens = np.frombuffer(self._stamped.meta_lens, np.uint32)
+        if self._stamp is not None:
+            self.meta_lens = self._stamp.meta_lens
         sizes = self.data_lens if self.meta_lens is None else self.data_lens + self.meta_lens
         self.payload_bytes = int(sizes.sum(dtype=np.uint64))
 
@@ -69,6 +65,11 @@ class Selection:
     def is_small(self) -> bool:
         """Whether a log takes it into its tail."""
         return self.count <= TAIL_BATCH_RECORDS_MAX and self.text_bytes <= TAIL_BATCH_BYTES_MAX
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether each of its records was looked at by itself."""
+        return self._stamp is not None and not self._stamp.is_usual
 
     @property
     def text_bytes(self) -> int:
@@ -81,7 +82,7 @@ class Selection:
         last = self._last
         if last is not None and last[:2] == (first_seq, ts):
             return last[2]
-        made = self._encode(first_seq, ts) if self._stamped is None else self._stamped.encode(first_seq, ts)
+        made = self._encode(first_seq, ts)
         self._last = first_seq, ts, made
         return made
 
@@ -141,7 +142,8 @@ class Selection:
         block = self._block
         seq_digits = {len(str(seq)) for seq in (first_seq, first_seq + self.count - 1, block.first_seq, block.last_seq)}
         ts_digits = {len(str(each)) for each in (ts, block.first_ts, block.last_ts)}
-        if self._chosen is not None or self._shape.drops_node or len(seq_digits) + len(ts_digits) > 2:
+        changed = self._chosen is not None or self._shape.drops_node or self._stamp is not None
+        if changed or len(seq_digits) + len(ts_digits) > 2:
             return None
         (digits,) = seq_digits
         text = np.frombuffer(block.text, np.uint8).copy()
@@ -163,7 +165,7 @@ class Selection:
         fields[1::2] = rests
         text: bytes = (template[1:] + template * (self.count - 1)) % tuple(fields)
         sizes = np.fromiter(map(len, rests), np.uint32, self.count)
-        sizes += _digit_counts(np.arange(first_seq, first_seq + self.count, dtype=np.uint64))
+        sizes += digit_counts(np.arange(first_seq, first_seq + self.count, dtype=np.uint64))
         sizes += np.uint32(len(template % (0, b"")) - 1)
         return text, np.cumsum(sizes, dtype=np.uint32) - np.uint32(1)
 
@@ -172,20 +174,22 @@ class Selection:
         return self._cut_rests()
 
     def _cut_rests(self) -> list[bytes]:
-        """The text of each record behind its time, with or without its node."""
+        """The text of each record behind its time, with or without its node, and with its stamp."""
         block = self._block
         begins = _starts(block) + (_SEQ_AT + _BETWEEN + 1)
-        begins += _digit_counts(np.arange(block.first_seq, block.last_seq + 1, dtype=np.uint64))
+        begins += digit_counts(np.arange(block.first_seq, block.last_seq + 1, dtype=np.uint64))
         if block.ts_deltas is None:
             begins += len(str(block.first_ts))
         else:
-            begins += _digit_counts(block.ts_deltas.astype(np.uint64) + np.uint64(block.first_ts))
+            begins += digit_counts(block.ts_deltas.astype(np.uint64) + np.uint64(block.first_ts))
         if self._shape.drops_node and block.node_ids is not None:
             heads = [0, *(len(_node_head(name)) for name in block.node_names)]
             begins += np.array(heads, np.int64)[block.node_ids]
         ends = block.ends
         if self._chosen is not None:
             begins, ends = begins[self._chosen], ends[self._chosen]
+        if self._stamp is not None:
+            return self._stamp.rests(begins.tolist())
         text = bytes(block.text)
         return [text[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
@@ -269,44 +273,5 @@ def _starts(block: Block) -> I64:
     return starts
 
 
-def _digit_counts(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
-    return (np.searchsorted(_POWERS, values, side="right") + 1).astype(np.uint32)
-
-
 def _node_head(name: bytes) -> bytes:
     return b'"$node":%b,' % msgspec.json.encode(name.decode())
-
-
-def _stamped(block: Block, chosen: I64 | None, shape: Shape) -> Records:
-    """The records with their origin in meta."""
-    positions = range(block.count) if chosen is None else chosen.tolist()
-    datas: list[Json] = []
-    heads: list[bytes] = []
-    meta_lens = array("I")
-    for index in positions:
-        node = None if shape.drops_node else block.node(index)
-        meta = _with_stamp(block.meta(index), b'%b"%b%d"' % (_STAMP_KEY, shape.stamp.encode(), block.first_seq + index))
-        datas.append(block.data(index))
-        meta_lens.append(len(meta))
-        heads.append((b"" if node is None else _node_head(node)) + b'"meta":%b,' % meta)
-    records = Records(datas)
-    records.heads = heads
-    records.meta_lens = meta_lens
-    records.payload_bytes = sum(map(len, datas)) + sum(meta_lens)
-    plain = Selection(block, chosen, Shape(shape.drops_node, shape.drops_tag))
-    tag_ends, records.tags = plain._tags
-    node_ids, records.node_names = plain._nodes
-    records.tag_ends = None if tag_ends is None else array("I", tag_ends.tobytes())
-    records.node_ids = None if node_ids is None else array("H", node_ids.tobytes())
-    return records
-
-
-def _with_stamp(meta: bytes | None, stamp: bytes) -> bytes:
-    if meta is None:
-        return b"{%b}" % stamp
-    if _STAMP_KEY[:-1] in meta:
-        # It came by such a router before: it now comes by this one.
-        fields = {key: value for key, value in _meta_decoder.decode(meta).items() if key != STAMP}
-        meta = msgspec.json.encode(fields)
-    inner = meta.strip()[1:-1].strip()
-    return b"{%b,%b}" % (inner, stamp) if inner else b"{%b}" % stamp

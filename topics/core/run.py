@@ -203,6 +203,8 @@ def mark(block: Block, marks: bytearray, seqs: U64) -> tuple[int, int]:
 
 def mark_few(block: Block, marks: bytearray, places: list[int]) -> tuple[list[int], int]:
     """Set the marks at places of a block, ascending; those that were alive before, and their bytes."""
+    if not places:
+        return places, 0
     first, end = places[0], places[-1] + 1
     if end - first == len(places) and _DEAD not in marks[first:end]:
         # They follow on each other, as jobs that were claimed together do.

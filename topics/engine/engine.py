@@ -8,6 +8,7 @@ drive it by hand, with the same calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from topics.clock import Clock
@@ -39,7 +40,7 @@ from topics.engine.routing import Routing
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
 from topics.engine.watch import Watch
-from topics.errors import Internal, InvalidRequest, ShuttingDown, Throttled, TopicsError
+from topics.errors import Damaged, Internal, InvalidRequest, ShuttingDown, Throttled, TopicsError
 from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT
 from topics.model import Page, QueueState, TopicState
 from topics.storage.commitlog import CommitLog, Covered
@@ -143,10 +144,10 @@ class Engine:
         dropped = self._logs_of(command.topic) if isinstance(command, Drop) else ()
         next_log_id = self.machine.next_log_id
         outcome = self.machine.step(command, self.now_ms())
+        self.forwarding.follow(command, outcome.reply)
         if isinstance(command, Complete | Redrive | MoveToDlq | NackMessages | ReplayDead):
             return self._moving.carry(outcome)
         ticket = self._add_born(outcome, range(next_log_id, self.machine.next_log_id))
-        self.forwarding.follow(command, outcome.reply)
         self.watch.dropped(dropped)
         self.claiming.dropped(dropped)
         self.groups.dropped(dropped)
@@ -313,7 +314,8 @@ class Engine:
     def _queue_state(self, topic: Topic, log: Log) -> QueueState | None:
         if log.queue is None:
             return None
-        log.queue.look(log, topic.config, self._now_ms)
+        with suppress(Damaged):  # Whoever needs what cannot be read is told; the numbers are the last known ones.
+            log.queue.look(log, topic.config, self._now_ms)
         return log.queue.state(log)
 
     def topics(self, prefix: str = "", after: str = "", limit: int = 100) -> list[TopicState]:

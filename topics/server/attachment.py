@@ -27,6 +27,7 @@ class Attachment:
         """Whose the client's bytes are; None when HTTP goes on behind the stream."""
 
     def open(self) -> None:
+        self._response.stream = self.stream
         self._guard(lambda: self._outlet.opened(self.stream))
 
     def filled(self) -> None:

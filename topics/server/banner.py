@@ -12,11 +12,15 @@ from topics.settings import Settings
 KEY = "-H 'authorization: Bearer KEY'"
 
 
-def show_banner(console: Console, settings: Settings, url: str, *, key_count: int, topic_count: int) -> None:
+def show_banner(
+    console: Console, settings: Settings, url: str, *, key_count: int, topic_count: int, grpc_address: str = ""
+) -> None:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column(overflow="fold")
     facts.add_row("address", Text(url, style="bold cyan"))
+    if grpc_address:
+        facts.add_row("gRPC", Text(grpc_address, style="bold cyan"))
     facts.add_row("data", Text(f"{settings.data_dir} ({_counted(topic_count, 'topic')})"))
     facts.add_row("auth", _auth(key_count, settings.auth))
     facts.add_row("reference", Text(f"{url}/v0/docs"))

@@ -31,8 +31,9 @@ from topics.server.answers import bug, failure
 from topics.server.auth import check_name, check_scope
 from topics.server.context import Context
 from topics.server.joblane import JobLane, JobTrack, dispatch_alone
+from topics.server.managedkeys import Unverified
 from topics.server.message import Dispatch, Reply, Request, Response
-from topics.server.principal import EVERYBODY, Principal
+from topics.server.principal import EVERYBODY, NO_SCOPE, Principal
 from topics.server.quota import Release
 from topics.server.requesthead import RequestHead
 from topics.server.route import Route
@@ -48,6 +49,9 @@ TOGETHER_MAX: Final = TAIL_BATCH_RECORDS_MAX
 """Writes that become one command. More are not cheaper, and a tail takes no more at once."""
 ANSWER_BYTES_MAX: Final = 1 * KIB
 """More than the answer to a plain write takes: where so much is not compressed, no such answer is."""
+
+PENDING: Final = Principal("", NO_SCOPE, owner="pending")
+"""Whose a track is while nobody has compared the key in its head: it may do nothing."""
 
 _JSON_TYPES: Final = frozenset({"application/json", "application/json; charset=utf-8"})
 _BODY_AT: Final = b"\r\n\r\n"
@@ -86,6 +90,8 @@ class Lane:
                     return None
                 topic = params["topic"]
                 principal = self._principal(route, head, topic)
+            except Unverified:
+                principal = PENDING
             except TopicsError:
                 return None
             if route.handler is write:
@@ -124,14 +130,10 @@ class Lane:
         return principal
 
     def _may_still(self, track: Track) -> bool:
-        """Whether a managed key still may do what it could when its track was laid."""
+        """Whether a managed key still may do what it could when its track was laid, or may do it by now."""
         try:
-            principal = self._context.authenticator.still(track.principal)
-            if principal is not track.principal:
-                route, _ = self._table.find(track.head.method, track.head.path)
-                check_scope(principal, route.scope)
-                check_name(principal, track.topic)
-                track.principal = principal
+            route, _ = self._table.find(track.head.method, track.head.path)
+            track.principal = self._principal(route, track.head, track.topic)
         except TopicsError:
             return False
         return True

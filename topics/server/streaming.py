@@ -84,6 +84,8 @@ class StreamResponse(Response):
     buffer_bytes: int = STREAM_BUFFER_BYTES
     release: Callable[[], None] | None = None
     """Called right after `closed`: gives the connection's slot back, see `quota.py`."""
+    stream: Stream | None = None
+    """There from the moment it is opened."""
     is_closed: bool = False
 
     def close(self) -> None:
