@@ -26,11 +26,14 @@ async def consume(client: topics.Client, file: int, name: str) -> None:
         line = f"{what} {message.data} {message.attempts} {name}\n"
         assert os.write(file, line.encode()) == len(line)
 
-    async with aclosing(heap.pop(prefetch=PREFETCH)) as messages:
+    async def handle(message: topics.Message) -> None:
+        note("begun", message)
+        if await message.ack():
+            note("done", message)
+
+    async with aclosing(heap.pop(prefetch=PREFETCH)) as messages, asyncio.TaskGroup() as handling:
         async for message in messages:
-            note("begun", message)
-            if await message.ack():
-                note("done", message)
+            handling.create_task(handle(message))
 
 
 async def main(endpoint: str, ledger: str, consumers: str) -> None:

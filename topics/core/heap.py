@@ -66,7 +66,7 @@ def queue_for(config: TopicConfig) -> Queue | None:
 
 
 class Heap(Queue):
-    __slots__ = ("changed", "counts", "exhausted", "history", "mode", "order", "sizes")
+    __slots__ = ("changed", "counts", "exhausted", "head_time", "history", "mode", "order", "sizes")
 
     keeps_times = True
 
@@ -90,6 +90,8 @@ class Heap(Queue):
         self.sizes: dict[int, int] = {}
         """Payload bytes of messages that were popped in this process, so that an ack need not read them again."""
         self.counts = Counts()
+        self.head_time = (0, 0)
+        """The key of the best message when its time was last looked up, and that time."""
 
     # ---- what changes it
 

@@ -161,8 +161,10 @@ def _show(spine: Spine, part: Part, alone: bool) -> None:
     if key is None:
         return
     seq = key & SEQ_MASK
-    # The time decides between partitions only: within one, seqs do.
-    ts = 0 if alone else ts_at(part.log, seq)
+    # The time decides between partitions only: within one, seqs do. To know it a block may have to be read.
+    if not alone and part.heap.head_time[0] != key:
+        part.heap.head_time = key, ts_at(part.log, seq)
+    ts = 0 if alone else part.heap.head_time[1]
     spine.show(part.log.partition, (Candidate(key >> SEQ_BITS, ts, part.log.partition, seq),))
 
 

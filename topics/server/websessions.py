@@ -164,7 +164,6 @@ class WebSessions:
         return b"Set-Cookie", "; ".join(parts).encode()
 
 
-
 def address_of(request: Request, forwarded: bool) -> str:
     """Where a request comes from. Of the list of a proxy that is believed the last counts: it alone is its own."""
     said = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip() if forwarded else ""
