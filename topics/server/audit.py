@@ -222,10 +222,14 @@ class Audit:
                 # The file has them, and the next start brings the topic up to it.
                 log.warning("the copy of the audit log is behind", extra=fields(lines=len(self._unmirrored), why=error))
 
-    async def close(self) -> None:
+    async def settle(self) -> None:
+        """Returns when all that was noted before is in the file, and in the topic."""
         if self._writing is not None:
             await asyncio.wait({self._writing})
         await self.mirror()
+
+    async def close(self) -> None:
+        await self.settle()
         await asyncio.get_running_loop().run_in_executor(None, self._file.close)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
+import msgspec
+
+from topics.core.names import shorten
 from topics.errors import TopicsError
 from topics.server.audit import BEGUN, DONE
 from topics.server.context import Context
@@ -22,7 +25,26 @@ def is_noted(route: Route) -> bool:
     """Whether requests of a route are noted by whoever dispatches them: all that administer or destroy."""
     if route.noted is not None:
         return route.noted
-    return route.method not in SAFE_METHODS and bool(route.scope & (Scope.ADMIN | Scope.DELETE))
+    powerful = bool(route.scope & (Scope.ADMIN | Scope.DELETE))
+    return route.method == "DELETE" or (powerful and route.method not in SAFE_METHODS)
+
+
+class _Named(msgspec.Struct):
+    topic: str = ""
+
+
+_named = msgspec.json.Decoder(_Named)
+
+
+def name_in(request: Request) -> str:
+    """What a request is about: the first name in its path, or the topic that its body names."""
+    for name in request.params.values():
+        return name
+    try:
+        return shorten(_named.decode(request.body).topic) if request.body else ""
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # For the handler to refuse.
+        return ""
 
 
 async def note(

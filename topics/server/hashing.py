@@ -15,9 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
-
 from topics.errors import Throttled
 from topics.limits import KIB, SECOND_MS
 
@@ -34,9 +31,6 @@ class Cost:
     memory_kib: int
     lanes: int
 
-    def hasher(self) -> PasswordHasher:
-        return PasswordHasher(time_cost=self.passes, memory_cost=self.memory_kib, parallelism=self.lanes)
-
 
 PASSWORD_COST: Final = Cost(3, 64 * KIB, 4)
 KEY_COST: Final = Cost(2, 19 * KIB, 1)
@@ -44,23 +38,23 @@ KEY_COST: Final = Cost(2, 19 * KIB, 1)
 
 class Hashing:
     def __init__(self, password_cost: Cost = PASSWORD_COST, key_cost: Cost = KEY_COST) -> None:
-        self._password = password_cost.hasher()
-        self._key = key_cost.hasher()
+        self._password_cost = password_cost
+        self._key_cost = key_cost
         self._threads = ThreadPoolExecutor(THREADS, "argon2")
         self._under_way = 0
         self._nobodys: str | None = None
 
     async def password(self, text: str) -> str:
         """The hash of a password."""
-        return await self._on_thread(lambda: self._password.hash(text))
+        return await self._on_thread(lambda: _hash(self._password_cost, text))
 
     async def key(self, secret: str) -> str:
         """The hash of a key's secret."""
-        return await self._on_thread(lambda: self._key.hash(secret))
+        return await self._on_thread(lambda: _hash(self._key_cost, secret))
 
     async def matches(self, hashed: str, text: str) -> bool:
         """Whether this is the text that was hashed."""
-        return await self._on_thread(lambda: _matches(self._password, hashed, text))
+        return await self._on_thread(lambda: _matches(hashed, text))
 
     async def match_nobody(self, text: str) -> None:
         """Take as long as `matches` does for a password, for a user who is not there."""
@@ -86,8 +80,21 @@ class Hashing:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _matches(hasher: PasswordHasher, hashed: str, text: str) -> bool:
+# The library is loaded by the first hash, on its thread: a server on somebody's own machine may never need it.
+
+
+def _hash(cost: Cost, text: str) -> str:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(cost.passes, cost.memory_kib, cost.lanes).hash(text)
+
+
+def _matches(hashed: str, text: str) -> bool:
+    """A hash says itself what it cost."""
+    from argon2 import PasswordHasher
+    from argon2.exceptions import InvalidHashError, VerificationError
+
     try:
-        return hasher.verify(hashed, text)
+        return PasswordHasher().verify(hashed, text)
     except (VerificationError, InvalidHashError):
         return False

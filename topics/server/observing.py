@@ -106,9 +106,9 @@ class Observer:
     def _lag_signs(self, engine: Engine) -> tuple[Lag, ...]:
         now: dict[tuple[str, str, str], int] = {}
         for topic in engine.groups.topics():
+            if len(now) >= POSITIONS_MAX:
+                break
             for state in engine.groups.list(topic):
-                if len(now) == POSITIONS_MAX:
-                    break
                 place = ("group", state.group, topic)
                 now[place] = now.get(place, 0) + state.lag
         self._lags.append(now)

@@ -47,6 +47,23 @@ async def test_what_administers_and_destroys_is_noted_before_it_is_done(tmp_path
 
 
 @on_loop
+async def test_a_name_in_the_body_a_group_and_a_backup_are_noted_as_well(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        api = await admin(served)
+        await api.post("/v1/heaps", {"topic": "jobs"})
+        await api.write("t", 1)
+        await api.post("/v0/topics/t/groups/g/reset", {"to": "earliest"})
+        await api.delete("/v0/topics/t/groups/g")
+        assert (await api.get("/v0/backup")).status == 200
+        lines = lines_of(tmp_path)
+    assert [(line["action"], line["name"]) for line in lines] == [
+        ("POST /v1/heaps", "jobs"),
+        ("DELETE /v0/topics/{topic}/groups/{group}", "t"),
+        ("GET /v0/backup", ""),
+    ]
+
+
+@on_loop
 async def test_it_is_searched_and_paged_the_newest_first(tmp_path: Path) -> None:
     async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
         api = await admin(served)
@@ -109,6 +126,7 @@ async def test_an_open_server_keeps_it_too_and_guards_it_as_well(tmp_path: Path)
 @on_loop
 async def test_keys_that_are_refused_are_noted_up_to_a_rate(tmp_path: Path) -> None:
     async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.clock.stand_still()
         stranger = Api(served.server.url)
         stranger.key = "not-a-key-at-all"
         for _ in range(30):

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.client.rig import on_loop
 from tests.server.accountrig import ADMIN_KEY, Served, accounts_served
 from tests.server.api import Api, serving
+from topics.server.observing import SIGNS_BEATS
 from topics.server.series import SERIES
 
 
@@ -31,11 +32,11 @@ async def test_what_happens_shows_in_the_series(tmp_path: Path) -> None:
         assert found["step_ms"] == 1000 and set(found["series"]) == set(SERIES)
         assert len(found["times"]) >= 12 and found["times"] == sorted(found["times"])
         sums = {name: sum(value or 0 for value in each["values"]) for name, each in found["series"].items()}
-        assert sums["records"] > 5 and sums["writes"] > 2 and sums["reads"] > 0 and sums["errors"] > 0
+        assert min(sums[name] for name in ("records", "writes", "reads", "errors")) > 0
         assert sums["wal_bytes"] > 0 and sums["free_disk"] > 0 and sums["wal_disk"] > 0
         last = found["times"][-3]
         newer = (await served.api.get(f"/v0/series?since={last}&names=records,writes")).body
-        assert newer["times"] == found["times"][-2:] and set(newer["series"]) == {"records", "writes"}
+        assert newer["times"][:2] == found["times"][-2:] and set(newer["series"]) == {"records", "writes"}
         coarse = (await served.api.get("/v0/series?step=10s")).body
         assert coarse["step_ms"] == 10_000 and 1 <= len(coarse["times"]) < len(found["times"])
         for query, field in (("step=2s", "step"), ("names=records,nothing", "names")):
@@ -47,7 +48,7 @@ async def test_what_happens_shows_in_the_series(tmp_path: Path) -> None:
 async def test_the_overview_shows_what_somebody_may_see(tmp_path: Path) -> None:
     async with accounts_served(tmp_path, api_keys=f"{ADMIN_KEY},narrow:r:tenant.") as served:
         served.api.key = ADMIN_KEY
-        await beats(served, 1)
+        await beats(served, SIGNS_BEATS)
         await served.api.write("tenant.a", *range(50))
         await served.api.write("other", *range(20))
         await served.api.put("/v0/topics/x", {})
@@ -67,11 +68,11 @@ async def test_trouble_becomes_an_alert_and_goes_again(tmp_path: Path) -> None:
     async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
         served.api.key = ADMIN_KEY
         served.context.host.engine.checkpoint_error = OSError(28, "No space left on device")
-        await beats(served, 1)
+        await beats(served, SIGNS_BEATS)
         (alert,) = [each for each in (await served.api.get("/v0/overview")).body["alerts"] if "check" in each["id"]]
         assert "No space left" in alert["text"] and alert["todo"] and alert["since_ts"]
         served.context.host.engine.checkpoint_error = None
-        await beats(served, 10)
+        await beats(served, SIGNS_BEATS)
         seen = (await served.api.get("/v0/overview")).body
         assert not [each for each in seen["alerts"] if "check" in each["id"]]
         assert [each["kind"] for each in seen["events"] if "heckpoint" in each["text"]] == ["over", "alert"]

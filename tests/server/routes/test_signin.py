@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
@@ -290,6 +291,23 @@ async def test_who_forgot_the_password_gets_a_link(tmp_path: Path) -> None:
         assert (await sign_in(served, email="bob@x.org"))[1] == 401
 
 
+@on_loop
+async def test_an_event_stream_of_a_page_ends_with_its_session(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path) as served:
+        browser = await served.signed_up()
+        assert (await browser.post("/v0/topics/t", {"records": [{"data": 1}]})).status == 201
+        wid = (await browser.post("/v0/watch", {"topics": {"t": {"from_seq": 0}}})).body["wid"]
+        page = served.browser()
+        page.cookies = dict(browser.cookies)
+        stream = asyncio.create_task(page.get(f"/v0/watch/{wid}"))
+        while not served.context.open_streams:
+            await asyncio.sleep(0)
+        assert (await browser.post("/v1/auth/logout")).body["signed_out"] is True
+        answer = await stream
+        assert answer.status == 200 and answer.headers["content-type"].startswith("text/event-stream")
+        assert (await page.get(f"/v0/watch/{wid}")).status == 401
+
+
 # ---- guessing
 
 
@@ -297,6 +315,7 @@ async def test_who_forgot_the_password_gets_a_link(tmp_path: Path) -> None:
 async def test_who_guesses_passwords_waits_longer_and_longer(tmp_path: Path) -> None:
     async with accounts_served(tmp_path) as served:
         await served.signed_up()
+        served.clock.stand_still()
         statuses = [(await sign_in(served, f"wrong password {number}"))[1] for number in range(8)]
         assert statuses == [401] * 5 + [429] * 3
         browser = served.browser()

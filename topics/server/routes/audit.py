@@ -32,7 +32,7 @@ def look(context: Context, request: Request, reply: Reply) -> None:
 
     async def work() -> Response:
         if context.audit is not None:
-            await context.audit.mirror()
+            await context.audit.settle()
         found = await search(host.engine, wanted, page_size, before_seq)
         fields: dict[str, object] = {"entries": found.entries}
         if found.before_seq:

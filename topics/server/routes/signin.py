@@ -339,5 +339,6 @@ ROUTES = (
             responses={"200": answer("SessionEnded", "It is over.")},
         ),
         keyed=True,
+        noted=False,
     ),
 )
