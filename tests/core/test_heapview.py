@@ -34,6 +34,14 @@ def test_peeking_shows_everything_in_order_and_takes_nothing() -> None:
     assert found.messages[5].in_dlq and found.messages[5].attempts == 1
 
 
+def test_a_message_that_is_to_die_is_still_there() -> None:
+    pair = HeapPair(max_retries=0, lease_ms=100)
+    pair.enqueue(1)
+    pair.pop(("c", 1))
+    pair.wait(101)
+    assert [message.state for message in peek(pair).messages] == [MessageState.LEAVING]
+
+
 def test_a_limit_says_that_there_is_more() -> None:
     pair = HeapPair(max_retries=0)
     pair.enqueue(*range(5))

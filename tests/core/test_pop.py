@@ -6,6 +6,7 @@ from tests.core.heaprig import HEAP, HeapPair, ref_of
 from tests.core.rig import frozen
 from topics.core import heaprecord, pop
 from topics.core.heapcommands import AckMessages, Enqueue, Pop, Popper
+from topics.core.log import Log
 from topics.core.machine import Bounds
 from topics.errors import InvalidRequest, NotAHeap
 from topics.heapmodel import NewMessage
@@ -35,7 +36,12 @@ def test_the_time_of_a_message_is_looked_up_once(monkeypatch: pytest.MonkeyPatch
     for partition in range(8):
         pair.enqueue(*range(20), partition=partition)
     looked: list[int] = []
-    monkeypatch.setattr(pop, "ts_at", lambda log, seq: looked.append(seq) or heaprecord.ts_at(log, seq))
+
+    def ts_at(log: Log, seq: int) -> int:
+        looked.append(seq)
+        return heaprecord.ts_at(log, seq)
+
+    monkeypatch.setattr(pop, "ts_at", ts_at)
     for _ in range(50):
         assert len(pair.step_pop("a", 1)) == 1
     assert len(looked) <= 8 + 50

@@ -58,7 +58,7 @@ class Fleet:
     def kill_process(self) -> None:
         victim = self.processes.pop(self._chance.randrange(len(self.processes)))
         victim.kill()
-        assert victim.wait(TIMEOUT_S) == -signal.SIGKILL, "it ended by itself"
+        assert victim.wait(TIMEOUT_S) == -signal.SIGKILL, f"it ended by itself: {self._said()}"
         self.hire()
 
     def kill_server(self) -> None:
@@ -69,8 +69,12 @@ class Fleet:
         """Everybody ends by itself."""
         for process in self.processes:
             process.send_signal(signal.SIGTERM)
-        said = [path.read_text() for path in self._directory.glob("said-*")]
-        assert [process.wait(TIMEOUT_S) for process in self.processes] == [0] * len(self.processes), said
+        codes = [process.wait(TIMEOUT_S) for process in self.processes]
+        assert codes == [0] * len(self.processes), self._said()
+
+    def _said(self) -> str:
+        """What those who did not end well had to say."""
+        return "\n".join(path.read_text() for path in self._directory.glob("said-*"))
 
     def close(self) -> None:
         for process in self.processes:

@@ -228,6 +228,19 @@ def test_a_message_dies_when_its_last_lease_runs_out_although_nobody_pops(rig: H
     assert letter.reason == "max_retries" and rig.counts() == (0, 0, 0)
 
 
+def test_a_message_that_its_dead_letters_did_not_take_is_tried_again_although_nobody_pops(rig: HeapRig) -> None:
+    rig.configure("h.dlq", cap_records=1, discard="reject")
+    rig.write("h.dlq", 1)
+    rig.put(1, max_retries=0)
+    rig.pop()
+    rig.pass_time(1001)
+    assert rig.counts() == (0, 0, 1)
+    rig.configure("h.dlq", merge=True, cap_records=5)
+    rig.pass_time(1001)
+    rig.pass_time(0)
+    assert len(rig.engine.heaps.dead_letters("h").messages) == 1
+
+
 def test_leases_of_before_a_kill_run_out_in_their_time(rig: HeapRig) -> None:
     rig.put(1, max_retries=0)
     (message,) = rig.pop()

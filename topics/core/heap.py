@@ -66,7 +66,7 @@ def queue_for(config: TopicConfig) -> Queue | None:
 
 
 class Heap(Queue):
-    __slots__ = ("changed", "counts", "exhausted", "head_time", "history", "mode", "order", "sizes")
+    __slots__ = ("changed", "counts", "exhausted", "head_time", "history", "live_head", "mode", "order", "sizes")
 
     keeps_times = True
 
@@ -90,6 +90,8 @@ class Heap(Queue):
         self.sizes: dict[int, int] = {}
         """Payload bytes of messages that were popped in this process, so that an ack need not read them again."""
         self.counts = Counts()
+        self.live_head = 0
+        """The key of the best message when it was last seen to be there; 0 since something was deleted."""
         self.head_time = (0, 0)
         """The key of the best message when its time was last looked up, and that time."""
 
@@ -128,12 +130,14 @@ class Heap(Queue):
 
     def forget(self, seqs: Iterable[int]) -> None:
         seqs = list(seqs)
+        self.live_head = 0
         super().forget(seqs)
         if self.changed or self.history or self.exhausted or self.sizes:
             for seq in seqs:
                 self._forget(seq)
 
     def forget_below(self, low: int) -> None:
+        self.live_head = 0
         super().forget_below(low)
         known = (self.changed, self.history, self.exhausted, self.sizes)
         for seq in [seq for each in known for seq in each if seq < low]:
@@ -179,7 +183,7 @@ class Heap(Queue):
             except BaseException:
                 self.leases.give_back(freed)
                 raise
-        if self.order.count > 2 * self.ready_count(log) + ORDER_SLACK:
+        if self.order.count > ORDER_SLACK and self.order.count > 2 * self.ready_count(log) + ORDER_SLACK:
             self._sift(log)
 
     def _sift(self, log: Log) -> None:
@@ -249,7 +253,10 @@ class Heap(Queue):
         """The key of the best message that is ready; what stands for nothing any more is passed over for good."""
         order = self.order
         while (key := order.first()) is not None:
+            if key == self.live_head and self._is_waiting(key):
+                return key
             if self.is_ready(log, key):
+                self.live_head = key
                 return key
             order.pop()
         return None
@@ -266,13 +273,15 @@ class Heap(Queue):
 
     def is_ready(self, log: Log, key: int) -> bool:
         """Whether what stands in the order is still so."""
+        return self._is_waiting(key) and is_live(log, key & SEQ_MASK)
+
+    def _is_waiting(self, key: int) -> bool:
+        """Whether nobody has it, and its priority is this one."""
         seq = key & SEQ_MASK
         if seq in self.leases and (seq in self.exhausted or not self.leases.is_free(seq)):
             return False
         changed = self.changed.get(seq) if self.changed else None
-        if changed is not None and rank_of(changed, self.mode) != key >> SEQ_BITS:
-            return False
-        return is_live(log, seq)
+        return changed is None or rank_of(changed, self.mode) == key >> SEQ_BITS
 
     def priority(self, key: int) -> int:
         return priority_of(key >> SEQ_BITS, self.mode)

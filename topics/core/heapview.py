@@ -70,6 +70,8 @@ def _in_order(parts: list[Part]) -> Iterator[tuple[Part, int]]:
         for part in parts:
             if part.heap.leases.counts[state]:
                 yield from ((part, lease.seq) for lease in part.heap.leases if lease.state == state)
+    for part in parts:
+        yield from ((part, seq) for seq in sorted(part.heap.exhausted))
 
 
 def _ready(part: Part) -> Iterator[tuple[int, int, int, int]]:
@@ -88,6 +90,8 @@ def _peeked(topic: Topic, part: Part, seq: int) -> PeekedMessage:
     message = read(log, seq)
     lease = heap.leases.get(seq)
     state = MessageState.READY if lease is None else _STATES[lease.state]
+    if seq in heap.exhausted:
+        state = MessageState.LEAVING
     deliveries = 0 if lease is None else lease.deliveries
     own_retries = message.max_retries
     return PeekedMessage(

@@ -39,7 +39,7 @@ from topics.heapmodel import (
     NewMessage,
     PoppedMessages,
 )
-from topics.limits import CLAIM_WAIT_MS_MAX, CLAIMERS_MAX
+from topics.limits import CLAIM_WAIT_MS_MAX, CLAIMERS_MAX, DEAD_LETTER_RETRY_MS
 from topics.model import TopicType
 
 DEADLINES_SLACK: Final = 1024
@@ -205,7 +205,10 @@ class Heaping(HeapLooking):
             if found is None or log.queue is None or not log.queue.leases.counts[LEASED]:
                 return
             line = self._line(found)
-        self._note(line)
+        if line.waiters:
+            self._note(line)
+        elif isinstance(log.queue, Heap):
+            self._wake_for(line, (Part(log, log.queue),))
 
     def _admit(self, log: Log) -> None:
         """Put what came in order while it is in memory, so that nobody who pops has to wait for that."""
@@ -323,7 +326,7 @@ class Heaping(HeapLooking):
     def _serve_from(self, line: HeapLine, found: Topic, now_ms: int) -> None:
         """Hand out what there is, move away what failed too often, and see when to look again."""
         parts = self._running(found, now_ms)
-        while line.waiters and self._pass(line, found, parts, now_ms):
+        while line.waiters and self._pass(line, found, parts, now_ms) and line.waiters:
             parts = self._running(found, now_ms)
         if any(part.heap.exhausted for part in parts):
             self._bury(line, found, now_ms)
@@ -405,7 +408,7 @@ class Heaping(HeapLooking):
         outcome = bury(self._machine, topic, now_ms)
         if outcome.facts or outcome.moves:
             self._add(outcome)
-            self._wake_at(line, now_ms + RETRY_MS)
+            self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))
 
     def _wake_for(self, line: HeapLine, parts: Iterable[Part]) -> None:
         """Look again when the next lease runs out or, if somebody waits, the next delay ends."""

@@ -6,11 +6,14 @@ import asyncio
 import socket
 from contextlib import aclosing
 
+import grpc
 import pytest
 
 import topics
 from tests.client.rig import on_loop
 from topics import errors, testing
+from topics.client.caller import may_pass
+from topics.client.grpc.endpoints import error_of
 
 
 def closed_port() -> str:
@@ -95,3 +98,37 @@ async def test_errors_are_those_of_the_server() -> None:
 def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
     with pytest.raises(errors.InvalidRequest, match="not where gRPC is"):
         topics.connect(grpc=[endpoint])
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "kind"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses", errors.ConnectionFailed),
+        (grpc.StatusCode.UNAVAILABLE, "Socket closed", errors.ConnectionFailed),
+        (grpc.StatusCode.UNKNOWN, "Stream removed", errors.ConnectionFailed),
+        (grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2", errors.ConnectionFailed),
+        (grpc.StatusCode.CANCELLED, "RST_STREAM", errors.ConnectionFailed),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", errors.TimedOut),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "Received message larger than max", errors.PayloadTooLarge),
+        (grpc.StatusCode.UNIMPLEMENTED, "Method not found!", errors.NotInstalled),
+    ],
+)
+def test_what_the_core_says_itself_is_about_the_connection(
+    code: grpc.StatusCode, words: str, kind: type[errors.TopicsError]
+) -> None:
+    error = error_of(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), words))
+    assert type(error) is kind and words in error.message
+    if isinstance(error, errors.Unavailable):
+        assert error.detail["sent"] is ("connect" not in words)
+        assert may_pass(error), "a consumer goes on"
+
+
+def test_what_the_server_says_is_told_by_its_code() -> None:
+    trailing = grpc.aio.Metadata(("topics-code", "damaged"), ("topics-detail-bin", b'{"file":"x"}'))
+    error = error_of(grpc.aio.AioRpcError(grpc.StatusCode.DATA_LOSS, grpc.aio.Metadata(), trailing, "bad bytes"))
+    assert type(error) is errors.Damaged and error.detail == {"file": "x"}
+    strange = grpc.aio.Metadata(("topics-code", "new_code"))
+    later = error_of(
+        grpc.aio.AioRpcError(grpc.StatusCode.NOT_FOUND, grpc.aio.Metadata(), strange, "of a later version")
+    )
+    assert type(later) is errors.NotFound

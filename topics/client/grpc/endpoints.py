@@ -48,9 +48,14 @@ _BY_STATUS: Final[dict[Any, type[TopicsError]]] = {
     grpc.StatusCode.ALREADY_EXISTS: errors.TopicExists,
     grpc.StatusCode.FAILED_PRECONDITION: errors.Conflict,
     grpc.StatusCode.ABORTED: errors.Conflict,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.Throttled,
+    # Without our code it is the core's word about a message that is larger than the server takes.
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.PayloadTooLarge,
     grpc.StatusCode.UNIMPLEMENTED: errors.NotInstalled,
     grpc.StatusCode.UNAVAILABLE: errors.ConnectionFailed,
+    # A connection that breaks in the middle of a stream is any of these to the core; our server says them with a code.
+    grpc.StatusCode.CANCELLED: errors.ConnectionFailed,
+    grpc.StatusCode.INTERNAL: errors.ConnectionFailed,
+    grpc.StatusCode.UNKNOWN: errors.ConnectionFailed,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.TimedOut,
 }
 
