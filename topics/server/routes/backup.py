@@ -88,5 +88,6 @@ ROUTES = (
                 }
             },
         ),
+        noted=True,
     ),
 )
