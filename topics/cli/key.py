@@ -129,7 +129,7 @@ def _id_of(named: str, keys: list[Fields]) -> str:
 def _table(found: list[Fields]) -> Table:
     table = Table(header_style="bold", title_justify="left")
     for name in ("id", "name", "scopes", "prefixes", "status", "made by", "made", "expires", "last used"):
-        table.add_column(name, overflow="fold", style="cyan" if name == "id" else "")
+        table.add_column(name, overflow="fold", style="cyan" if name == "id" else "", no_wrap=name == "id")
     for key in found:
         table.add_row(
             key["id"],

@@ -14,7 +14,7 @@ from topics.errors import TopicsError, Unauthorized, UnsupportedMediaType
 from topics.server.answers import bug, failure, keep, later
 from topics.server.arrow import ARROW_STREAM, sends_arrow
 from topics.server.audit import BEGUN
-from topics.server.auditing import is_noted, note, note_failure
+from topics.server.auditing import is_noted, name_in, note, note_failure
 from topics.server.auth import Authenticator, check_name, check_scope
 from topics.server.context import Context
 from topics.server.managedkeys import Unverified
@@ -142,7 +142,7 @@ class Dispatcher:
 
     async def _noted(self, route: Route, request: Request) -> Response:
         """What administers or destroys is done once its line is in the audit log."""
-        action, name = f"{route.method} {route.path}", next(iter(request.params.values()), "")
+        action, name = f"{route.method} {route.path}", name_in(request)
         await note(self._context, request, action, name, outcome=BEGUN)
         answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         try:
