@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.rig import Command
+from topics.cli import build_app
 from topics.cli.tablecolumns import arrow_type, delta_type
 
 
@@ -107,3 +108,9 @@ def test_types_are_told_as_spark_calls_them() -> None:
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer"}]}
     nested = {"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": struct}}
     assert delta_type(nested) == "map<string,array<struct<x:int>>>"
+
+
+def test_a_column_of_the_key_is_not_the_key_of_the_server() -> None:
+    said = ["table", "register", "chat.messages", "--delta", "/t", "--key", "id", "--key", "day", "--api-key", "secret"]
+    _, bound, _ = build_app().parse_args(said, exit_on_error=False)
+    assert bound.arguments["key"] == ["id", "day"] and bound.arguments["target"].api_key == "secret"

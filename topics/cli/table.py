@@ -16,7 +16,7 @@ from topics.cli.exitcode import Exit
 from topics.cli.names import table_names
 from topics.cli.pretty import moment
 from topics.cli.screen import JsonFlag, Screen, counted, printable
-from topics.cli.target import DEFAULT_TARGET, Target
+from topics.cli.target import DEFAULT_TARGET, KEYED_TARGET, KeyedTarget, Target
 from topics.client import Client
 from topics.core.table import check_config
 from topics.errors import InvalidRequest
@@ -53,7 +53,7 @@ def register(
     option: Annotated[list[str], Parameter(help="How Spark reads files, like header=true.", show_default=False)] = [],  # noqa: B006
     look: Annotated[bool, Parameter(help="Look at the table, and tell the server its columns.")] = True,
     json: JsonFlag = None,
-    target: Target = DEFAULT_TARGET,
+    target: KeyedTarget = KEYED_TARGET,
 ) -> None:
     """Give a table a name that routes and pipelines know it by; one of that name is registered anew.
 
