@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from topics import sync
 
 WHERE = Group("Where", sort_key=100)
+KEY_HELP = f"The server's key; better in {KEY_VARIABLE}, where `ps` does not show it."
 
 T = TypeVar("T")
 
@@ -40,11 +41,7 @@ class Target:
     ] = None
     key: Annotated[
         str | None,
-        Parameter(
-            group=WHERE,
-            help=f"The server's key; better in {KEY_VARIABLE}, where `ps` does not show it.",
-            show_default=False,
-        ),
+        Parameter(group=WHERE, help=KEY_HELP, show_default=False),
     ] = field(default=None, repr=False)
 
     @property
@@ -97,7 +94,19 @@ class Target:
         return embedded.open(self.dir)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class KeyedTarget(Target):
+    """The same for a command whose `--key` is something else: the server's key is `--api-key` there."""
+
+    key: Annotated[
+        str | None,
+        Parameter(name="--api-key", group=WHERE, help=KEY_HELP, show_default=False),
+    ] = field(default=None, repr=False)
+
+
 DEFAULT_TARGET = Target()
+KEYED_TARGET = KeyedTarget()
 
 
 def require_directory(path: str) -> None:
