@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import grpc
 import pytest
@@ -102,6 +103,11 @@ async def test_a_port_that_is_taken_is_told_before_anything_is_touched(tmp_path:
     assert not (tmp_path / "data").exists()
 
 
+def _metrics(url: str) -> str:
+    with urlopen(f"{url}/v0/metrics") as answer:
+        return str(answer.read(), "utf-8")
+
+
 @on_loop
 async def test_a_stop_ends_streams_and_lets_calls_finish() -> None:
     async with testing.server(no_grpc=False) as server, grpc.aio.insecure_channel(server.grpc_address) as channel:
@@ -116,6 +122,9 @@ async def test_a_stop_ends_streams_and_lets_calls_finish() -> None:
         await work.read()
         waiting = asyncio.ensure_future(code_of(calling(channel, HEAPS, "Pop")(_waiting())))
         reading = [asyncio.ensure_future(code_of(call.read())) for call in (pops, work)]
+        # A call that has not come in yet is not one that is under way.
+        while "topics_heap_pops_waiting 1" not in await asyncio.to_thread(_metrics, server.url):
+            await asyncio.sleep(0)
         await server.stop()
         assert [await each for each in reading] == [grpc.StatusCode.UNAVAILABLE] * 2
         assert await waiting in (grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE)
