@@ -43,6 +43,15 @@ def test_a_with_clause_and_a_subquery_are_not_tables() -> None:
     assert "FROM c JOIN (SELECT seq FROM `topics_stream_2` AS `p`) AS q" in made.sql
 
 
+def test_a_hint_names_no_table_of_its_own() -> None:
+    made = insert("SELECT /*+ BROADCAST(u, users) */ o.tag FROM STREAM o JOIN chat.users u ON true JOIN users ON true")
+    assert [each.table for each in made.tables] == ["chat.users", "users"]
+    assert made.sql == (
+        "SELECT /*+ BROADCAST(u, users) */ o.tag FROM `topics_stream_1` AS `o` JOIN `topics_table_1` u ON true "
+        "JOIN `topics_table_2` AS `users` ON true"
+    )
+
+
 def test_records_may_be_spread_by_several_expressions() -> None:
     made = definition("INSERT INTO TOPIC t PARTITION BY (tag, lower(node)) SELECT tag, node FROM STREAM o", {})
     assert made.partition_by == "tag, lower(node)"

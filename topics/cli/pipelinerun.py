@@ -48,7 +48,8 @@ def run(
     """
     screen = Screen(json)
     url, key = server_of(target)
-    shown = replace(spark, conf=["spark.ui.enabled=true", *spark.conf])
+    # Whoever runs a Connect server has decided on its UI.
+    shown = spark if spark.is_connect else replace(spark, conf=["spark.ui.enabled=true", *spark.conf])
     place = checkpoints_for(spark.master, checkpoints)
     with shown.session() as session:
         from topics.spark.pipeline.runner import Runner

@@ -27,12 +27,21 @@ class SparkFlags:
 
     master: Annotated[
         str,
-        Parameter(group=SPARK, help="`local[*]`, `spark://HOST:7077`, or `sc://HOST:15002` for Spark Connect."),
+        Parameter(
+            group=SPARK,
+            alias="--remote",
+            help="`local[*]`, `spark://HOST:7077`, or `sc://HOST:15002` for Spark Connect.",
+        ),
     ] = "local[*]"
     conf: Annotated[
         list[str],
         Parameter(group=SPARK, negative="", help="NAME=VALUE of Spark's config; may be repeated.", show_default=False),
     ] = field(default_factory=list)
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether the session is one of a Spark Connect server, which has a config of its own."""
+        return self.master.startswith("sc://")
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:

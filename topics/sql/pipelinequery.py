@@ -216,6 +216,9 @@ def _tables(
     for node in tree.find_all(exp.Table):
         if not isinstance(node.this, exp.Identifier | exp.Dot) or query.is_cte(node):
             continue
+        # A hint such as BROADCAST(u) says an alias that is there anyway.
+        if node.find_ancestor(exp.Hint) is not None:
+            continue
         ends = [part.meta for part in node.parts if "start" in part.meta]
         if len(ends) != len(node.parts):
             raise reader.fail(f"{node.sql('spark')} is not understood as a table", expected=["the name of a table"])

@@ -12,8 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
+from tests.spark.pipeline import deltas
+from topics.client.connector import KEY_VARIABLE
+from topics.pipelinemodel import PipelineCondition
+from topics.sync import Client
 from topics.testing.served import running_server
 
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="no java")
@@ -23,6 +29,7 @@ JOB = Path(__file__).parent / "clusterjob.py"
 TIMEOUT_S = 600
 GROUP = [*(f'{{"id":{number},"text":"ä"}}' for number in range(3)), 3, 1997]
 TOLD = {"found": [2000, 2000, 1, 2000], "group": GROUP, "lake": 2000, "failed": ""}
+ROUTES = "routes:chat.messages"
 
 
 def environment() -> dict[str, str]:
@@ -77,6 +84,59 @@ def submit(master: str, tmp_path: Path) -> dict[str, object]:
     return told
 
 
+def run_pipelines(tmp_path: Path, *where: str) -> None:
+    """Routes of a table, a topic out of a topic and a table out of a topic, by the command, with a shared directory."""
+    copy = str(tmp_path / "copy")
+    with running_server(api_keys=KEY) as server, server.client(KEY) as client:
+        declare(client, tmp_path, copy)
+        command = [
+            *(sys.executable, "-m", "topics", "pipeline", "run", "--available-now", "--json"),
+            *("--checkpoints", str(tmp_path / "positions"), "--url", server.url, *where),
+        ]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment() | {KEY_VARIABLE: KEY},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, said[-3000:]
+        assert KEY not in said
+        changes = [record.data["payload"]["id"] for record in client.topic("changes").diff(limit=100).records]
+        assert sorted(changes) == [5, 6, 7]
+        big = [record.data for at in range(2) for record in client.topic("big").diff(partition=at).records]
+        assert sorted(big, key=lambda row: row["id"]) == [{"id": 2, "n": 20}, {"id": 3, "n": 30}]
+        rows = DeltaTable(copy).to_pyarrow_table().to_pylist()
+        assert sorted(row["n"] for row in rows) == [10, 20, 30]
+        states = {state.pipeline: state for state in client.pipelines()}
+        assert {state.condition for state in states.values()} == {PipelineCondition.DONE}
+        report, routes = states["big"].report, states[ROUTES].report
+        assert report is not None and (report.position, report.error_rows_total) == ("orders/0@4", 1)
+        assert routes is not None and [each.records_total for each in routes.routes] == [3]
+
+
+def declare(client: Client, tmp_path: Path, copy: str) -> None:
+    location = deltas.make(tmp_path / "messages")
+    rows = [{"id": number, "body": "ä", "n": number} for number in range(8)]
+    write_deltalake(location, pa.Table.from_pylist(rows, schema=deltas.COLUMNS), mode="append")
+    client.sql("CREATE TOPIC changes; CREATE TOPIC orders; CREATE TOPIC big PARTITIONS 2")
+    client.sql(f"REGISTER TABLE chat.messages USING delta LOCATION '{location}' KEY (id)")
+    client.sql("ALTER TOPIC changes ADD SOURCE chat.messages ON INSERT FROM SNAPSHOT WHERE (n > 4)")
+    client.sql(
+        "CREATE PIPELINE big AS INSERT INTO TOPIC big PARTITION BY (id) "
+        "SELECT value.id, value.n FROM STREAM orders SCHEMA 'id bigint, n bigint' WHERE value.n > 10"
+    )
+    client.sql(
+        f"CREATE PIPELINE copy AS MERGE INTO delta.'{copy}' KEY (id) "
+        "FROM STREAM orders SCHEMA 'id bigint, n bigint' WHERE (tag IS NULL)"
+    )
+    for number in (1, 2, 3):
+        client.topic("orders").write({"id": number, "n": number * 10})
+    client.topic("orders").write({"id": "no number"}, tag="misfit")
+
+
 def test_a_standalone_cluster(tmp_path: Path) -> None:
     loopback = ["--host", "127.0.0.1", "--webui-port", "0"]
     with daemon(tmp_path, "master.Master", r"at (spark://127\.0\.0\.1:\d+)", *loopback, "--port", "0") as master:
@@ -84,6 +144,7 @@ def test_a_standalone_cluster(tmp_path: Path) -> None:
         worker = [*loopback, "--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "work"), master]
         with daemon(tmp_path, "worker.Worker", joined, *worker), daemon(tmp_path, "worker.Worker", joined, *worker):
             told = submit(master, tmp_path)
+            run_pipelines(tmp_path, "--master", master, "--conf", "spark.executor.memory=512m")
     assert told == TOLD
 
 
@@ -93,4 +154,5 @@ def test_spark_connect(tmp_path: Path) -> None:
     settings = ["--conf", "spark.connect.grpc.binding.port=0", "--conf", "spark.ui.enabled=false", "spark-internal"]
     with daemon(tmp_path, "SparkSubmit", r"Spark Connect server started at: \S*?:(\d+)", *service, *settings) as port:
         told = submit(f"sc://127.0.0.1:{port}", tmp_path)
+        run_pipelines(tmp_path, "--remote", f"sc://127.0.0.1:{port}")
     assert told == TOLD

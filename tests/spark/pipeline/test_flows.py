@@ -41,9 +41,12 @@ def datas(client: Client, topic: str) -> list[Any]:
     return [record.data for record in client.topic(topic).diff(0, limit=1000).records]
 
 
+def moment(at_ms: int) -> str:
+    return f"2026-01-01T00:{at_ms // MINUTE_MS:02}:{at_ms % MINUTE_MS // 1000:02}Z"
+
+
 def write(client: Client, at_ms: int, sku: str, cents: Any) -> None:
-    at = f"2026-01-01T00:{at_ms // MINUTE_MS:02}:{at_ms % MINUTE_MS // 1000:02}Z"
-    client.topic("orders").write({"at": at, "sku": sku, "cents": cents})
+    client.topic("orders").write({"at": moment(at_ms), "sku": sku, "cents": cents})
 
 
 def test_windows_joins_and_late_data_over_a_restart(
@@ -62,7 +65,8 @@ def test_windows_joins_and_late_data_over_a_restart(
     )
     topics_client.sql(
         "CREATE PIPELINE named AS INSERT INTO TOPIC named PARTITION BY (sku) "
-        "SELECT value.sku, names.name, value.cents FROM STREAM orders SCHEMA 'sku string, cents bigint' "
+        "SELECT /*+ BROADCAST(names) */ value.sku, names.name, value.cents "
+        "FROM STREAM orders SCHEMA 'sku string, cents bigint' "
         "JOIN names ON names.code = value.sku WHERE value.cents > 5"
     )
     for at_ms, sku, cents in [(1000, "a", 1), (59_000, "b", 2), (70_000, "a", 10), (2000, "a", 3)]:
@@ -107,6 +111,56 @@ def test_windows_joins_and_late_data_over_a_restart(
     ]
     report = topics_client.pipeline("sums").state().report
     assert report is not None and report.error_rows_total == 1, "the record that does not fit the schema is told"
+
+
+def test_joins_of_topics_and_rows_without_their_repetitions(
+    run: Callable[[], None], topics_client: Client, tmp_path: Path
+) -> None:
+    """Over a restart each pair is found once, who has no pair is told when none can come, and a repetition is not."""
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "first.json").write_text('{"code": "a", "name": "apple"}\n')
+    orders = "STREAM orders SCHEMA 'id bigint, sku string, at timestamp' WATERMARK (value.at) DELAY '10 seconds'"
+    payments = (
+        "STREAM payments SCHEMA 'order_id bigint, cents bigint, at timestamp' WATERMARK (value.at) DELAY '10 seconds'"
+    )
+    topics_client.sql("CREATE TOPIC orders; CREATE TOPIC payments; CREATE TOPIC paid; CREATE TOPIC once")
+    topics_client.sql(f"REGISTER TABLE shop.names USING json LOCATION '{files}' COLUMNS ('code string, name string')")
+    topics_client.sql(
+        "CREATE PIPELINE paid AS INSERT INTO TOPIC paid SELECT o.value.id, p.value.cents "
+        f"FROM {orders} AS o LEFT JOIN {payments} AS p ON p.value.order_id = o.value.id "
+        "AND p.event_time BETWEEN o.event_time AND o.event_time + INTERVAL 30 SECONDS"
+    )
+    topics_client.sql(
+        "CREATE PIPELINE once AS INSERT INTO TOPIC once SELECT DISTINCT o.value.id, n.name, o.event_time "
+        f"FROM {orders} AS o LEFT JOIN shop.names AS n ON n.code = o.value.sku"
+    )
+
+    def order(number: int, sku: str, second: int) -> None:
+        topics_client.topic("orders").write({"id": number, "sku": sku, "at": moment(second * 1000)})
+
+    def pay(number: int, cents: int, second: int) -> None:
+        topics_client.topic("payments").write({"order_id": number, "cents": cents, "at": moment(second * 1000)})
+
+    order(1, "a", 0)
+    order(2, "b", 1)
+    order(1, "a", 0)
+    pay(2, 20, 5)
+    run()
+    assert datas(topics_client, "paid") == [{"id": 2, "cents": 20}]
+    # A payment of an order before the restart, one that comes 40 seconds late, and times that close all of these.
+    (files / "second.json").write_text('{"code": "c", "name": "cherry"}\n')
+    pay(1, 10, 7)
+    order(2, "b", 1)
+    order(3, "c", 20)
+    pay(3, 30, 60)
+    order(9, "a", 200)
+    pay(9, 90, 201)
+    run()
+    paid = sorted((row["id"], row["cents"] or 0) for row in datas(topics_client, "paid"))
+    assert paid == [(1, 10), (1, 10), (2, 20), (2, 20), (3, 0), (9, 90)], "each record of an order has its pair"
+    once = sorted((row["id"], row["name"]) for row in datas(topics_client, "once"))
+    assert once == [(1, "apple"), (2, None), (3, "cherry")], "9 is open still"
 
 
 def test_rows_become_records(spark: SparkSession) -> None:

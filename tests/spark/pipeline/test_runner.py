@@ -192,6 +192,37 @@ def _transact(history: History, database: Any) -> None:
         database.execute("DELETE FROM messages WHERE id = ANY(%s)", [history.removed_ids()])
 
 
+def test_appended_rows_are_there_once_over_restarts(
+    runner: Callable[..., Runner], topics_client: Client, tmp_path: Path
+) -> None:
+    """A runner that goes on, one that follows it, and one that has to do the last batch again."""
+    place, copy = tmp_path / "position", str(tmp_path / "copy")
+    topics_client.sql("CREATE TOPIC orders")
+    topics_client.sql(
+        f"CREATE PIPELINE kept WITH (trigger_ms = 100, checkpoint = '{place}') AS APPEND INTO delta.'{copy}' "
+        "SELECT value.id AS id, upper(value.sku) AS sku FROM STREAM orders SCHEMA 'id bigint, sku string'"
+    )
+
+    def write_and_wait(run: Runner, numbers: range) -> None:
+        for number in numbers:
+            topics_client.topic("orders").write({"id": number, "sku": "a"})
+        until(run, lambda: position(topics_client, "kept") == f"orders/0@{numbers[-1]}")
+
+    first = runner()
+    write_and_wait(first, range(1, 3))
+    write_and_wait(first, range(3, 5))
+    first.jobs["kept"].end()
+    second = runner()
+    write_and_wait(second, range(5, 7))
+    second.jobs["kept"].end()
+    # As after a death between the commit in the table and the note that the batch is done.
+    last = max(int(note.name) for note in (place / "commits").iterdir() if note.name.isdecimal())
+    for note in (place / "commits").glob(f"*{last}*"):
+        note.unlink()
+    write_and_wait(runner(), range(7, 9))
+    assert deltas.content(copy) == [{"id": number, "sku": "A"} for number in range(1, 9)]
+
+
 def test_what_cannot_run_says_why(runner: Callable[..., Runner], topics_client: Client, tmp_path: Path) -> None:
     plain = deltas.make(tmp_path / "plain", feed=False)
     topics_client.sql(f"CREATE TOPIC t; REGISTER TABLE plain USING delta LOCATION '{plain}' KEY (id)")

@@ -20,3 +20,12 @@ def test_an_error_of_ours_is_found_within_a_trace() -> None:
 def test_of_any_other_the_first_line_is_told() -> None:
     assert told("\n[DIVIDE_BY_ZERO] Division by zero.\n at x") == ("", "[DIVIDE_BY_ZERO] Division by zero.")
     assert told("") == ("", "nothing is known about it")
+
+
+def test_of_an_error_of_python_the_error_itself_is_told() -> None:
+    """What an administrator sees whose cluster has another Python."""
+    begin = "[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance:"
+    trace = f'{begin} Traceback (most recent call last):\n  File "worker.py", line 1, in main\n    load()\n'
+    why = "ModuleNotFoundError: No module named 'topics'"
+    assert told(f"{trace}{why}\n\n\tat org.apache.spark") == ("", f"{begin} {why}")
+    assert told(trace) == ("", begin.rstrip(":"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from pyspark.sql import Row
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 _PLACES: Final = {"version": "version", "id": "id", "files": "file"}
@@ -48,7 +49,7 @@ class Progress:
             self.output_rows_per_second = _finite(batch.processedRowsPerSecond)
             self.input_rows += batch.numInputRows
             for name, row in batch.observedMetrics.items():
-                for column, count in row.asDict().items():
+                for column, count in _columns(row).items():
                     counted = f"{name}.{column}"
                     self.observed[counted] = self.observed.get(counted, 0) + int(count or 0)
         return moved
@@ -89,6 +90,14 @@ def _behind(here: Mapping[str, Any], there: Mapping[str, Any]) -> int | None:
             for name in seqs.keys() - {_EPOCH}:
                 total = (total or 0) + max(0, seqs[name] - (known.get(name, 0) if same else 0))
     return total
+
+
+def _columns(row: Row) -> dict[str, Any]:
+    """What a batch counted, by its names. Spark Connect tells a row as the row of its values and its schema."""
+    told: dict[str, Any] = row.asDict()
+    if told.keys() != {"values", "schema"}:
+        return told
+    return {field["name"]: value for field, value in zip(told["schema"]["fields"], told["values"], strict=True)}
 
 
 def _decoded(offset: str | None) -> dict[str, Any]:

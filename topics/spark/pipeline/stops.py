@@ -28,6 +28,7 @@ class TableChanged(Conflict):
 
 
 _OURS: Final = re.compile(r"^(?:\S*\s)?topics\.([\w.]+): (.+)$", re.M)
+_TRACE: Final = "Traceback (most recent call last):"
 FINAL: Final = frozenset(each.__name__ for each in (PositionGone, NotCaptured, KeyBroken))
 
 
@@ -42,6 +43,13 @@ def told(error: BaseException | str) -> tuple[str, str]:
 
 
 def first_line(text: str) -> str:
-    """What Spark says, without where in Spark it happened."""
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return lines[0] if lines else "nothing is known about it"
+    """What Spark says, without where in Spark it happened; of an error of Python within it, the error."""
+    lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
+    if not lines:
+        return "nothing is known about it"
+    begin, trace, _ = lines[0].partition(_TRACE)
+    if not trace:
+        return lines[0].strip()
+    # Calls and the lines of code in them are indented, the error behind them is not.
+    raised = next((line for line in lines[1:] if not line[0].isspace()), "")
+    return f"{begin}{raised}".strip(" :") or lines[0]
