@@ -99,8 +99,10 @@ def test_what_is_no_function_is_said(here: Path, name: str, expected: str) -> No
     assert len(said.stderr.splitlines()) == 1
 
 
-def test_a_queue_that_is_not_there_is_said(topics: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    topics.good("topic", "create", "something")
+def test_a_queue_that_is_not_there_is_said(
+    topics: Command, topic: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.good("topic", "create", topic)
     monkeypatch.chdir(here)
     said = topics("work", "tasks:handle", "--queue", "missing")
     assert said.code == 3 and '"missing" does not exist' in said.err

@@ -40,6 +40,8 @@ class Fleet:
         self._ledger_count = 0
         self.server = self._serve(0)
         self.port = urlsplit(self.server.url).port or 0
+        with sync.connect(self.server.url) as client:
+            client.queue("jobs").create()
         self.workers = [self._hire() for _ in range(worker_count)]
 
     def _serve(self, port: int) -> Served:
@@ -69,8 +71,9 @@ class Fleet:
         """Everybody ends by itself."""
         for worker in self.workers:
             worker.send_signal(signal.SIGTERM)
-        said = [path.read_text() for path in self._directory.glob("said-*")]
-        assert [worker.wait(TIMEOUT_S) for worker in self.workers] == [0] * len(self.workers), said
+        codes = [worker.wait(TIMEOUT_S) for worker in self.workers]
+        said = "".join(path.read_text() for path in sorted(self._directory.glob("said-*")))
+        assert codes == [0] * len(self.workers), said
 
     def close(self) -> None:
         for worker in self.workers:
