@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topics.engine.credit import CREDIT_NS_MAX, PAUSE_S, SHARE, SLICE_NS, SLICE_NS_MIN, Credit
+from topics.engine.credit import CREDIT_NS_MAX, FRESH_NS, PAUSE_S, SHARE, SLICE_NS, SLICE_NS_MIN, Credit
 from topics.testing import SimClock
 
 
@@ -35,7 +35,7 @@ class Shared:
         for _ in range(count):
             self.clock.compute(computed_ns)
             self.clock.rest(rested_ns)
-            until_ns = self.credit.begin()
+            until_ns = self.credit.begin(fresh=False)
             slice_ns = 0 if until_ns is None else until_ns - self.clock.ticks_ns()
             self.clock.compute(slice_ns)
             self.credit.end()
@@ -67,7 +67,7 @@ def test_little_credit_is_saved_and_the_next_slice_comes_later() -> None:
     shared.slices(20, SLICE_NS)
     while shared.slices(1, SLICE_NS):
         pass
-    assert shared.credit.pause_s == PAUSE_S
+    assert shared.credit.pause_s(fresh=False) == PAUSE_S
 
 
 def test_what_nobody_wants_is_taken() -> None:
@@ -81,4 +81,26 @@ def test_what_nobody_wants_is_taken() -> None:
 def test_a_slice_is_nearly_free_when_others_had_little_to_do_after_it() -> None:
     shared = Shared()
     assert shared.slices(100, SLICE_NS // 1000) == 100 * SLICE_NS > CREDIT_NS_MAX
-    assert shared.credit.pause_s == 0
+    assert shared.credit.pause_s(fresh=False) == 0
+
+
+def test_work_that_had_caught_up_begins_at_once_whatever_it_owes() -> None:
+    shared = Shared()
+    shared.exhaust()
+    while shared.slices(1, SLICE_NS):
+        pass
+    assert shared.credit.begin(fresh=False) is None and shared.credit.pause_s(fresh=False) == PAUSE_S
+    assert shared.credit.pause_s(fresh=True) == 0
+    until_ns = shared.credit.begin(fresh=True)
+    assert until_ns is not None and until_ns - shared.clock.ticks_ns() == SLICE_NS
+
+
+def test_the_rest_of_a_pass_is_paid_for() -> None:
+    shared = Shared()
+    shared.exhaust()
+    shared.credit.begin(fresh=True)
+    shared.clock.compute(SLICE_NS)
+    shared.credit.end()
+    first = shared.slices(1, SLICE_NS)
+    assert first <= FRESH_NS - SLICE_NS + SLICE_NS // SHARE
+    assert shared.slices(SHARE, SLICE_NS) <= 2 * SLICE_NS

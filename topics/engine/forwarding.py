@@ -105,6 +105,7 @@ class Forwarding:
         self._held = False
         self._stopped = False
         self._credit = Credit(clock)
+        self._caught_up = True
         self._cuts: Cuts = {}
 
     # ---- which routers there are
@@ -186,7 +187,7 @@ class Forwarding:
         """Have the pump run if there is something to do."""
         if not self._asked and self._line and not self._held and not self._stopped:
             self._asked = True
-            self.wanted(self._credit.pause_s)
+            self.wanted(self._credit.pause_s(self._caught_up))
 
     def held_during(self, capture: Iterator[Captured]) -> Iterator[Captured]:
         """Make no copies while a checkpoint captures its logs, which takes several turns of the loop."""
@@ -237,13 +238,14 @@ class Forwarding:
         self._asked = False
         if self._held or self._stopped or not self._line:
             return False
-        until_ns = self._credit.begin()
+        until_ns = self._credit.begin(self._caught_up)
         moved = False
         while until_ns is not None and self._line:
             moved = self._turn(self._line[0]) or moved
             if self._clock.ticks_ns() >= until_ns:
                 break
-        if not self._line:
+        self._caught_up = not self._line
+        if self._caught_up:
             self._cuts.clear()
         self._credit.end()
         self.ask()
