@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from topics.errors import ConnectionFailed, InvalidRequest, PipelineTaken
 from topics.pipelinemodel import (
@@ -127,6 +128,13 @@ def test_a_definition_that_cannot_run_has_failed() -> None:
     bench.refusal = InvalidRequest("there is no column nope")
     assert bench.step() is RunState.FAILED
     assert bench.server.told[-1].last_error == "there is no column nope"
+
+
+def test_a_query_that_spark_refuses_has_failed_at_once() -> None:
+    bench = Bench()
+    bench.refusal = AnalysisException("[UNRESOLVED_COLUMN] a column nope cannot be resolved")
+    assert bench.step() is RunState.FAILED
+    assert bench.server.told[-1].last_error == "[UNRESOLVED_COLUMN] a column nope cannot be resolved"
 
 
 def test_other_columns_are_no_failure() -> None:

@@ -230,13 +230,18 @@ def test_what_cannot_run_says_why(runner: Callable[..., Runner], topics_client: 
     good = deltas.make(tmp_path / "good")
     topics_client.sql(f"REGISTER TABLE good USING delta LOCATION '{good}' KEY (id)")
     topics_client.sql("ALTER TOPIC t ADD SOURCE good ON INSERT WHERE (nope = 1)")
+    topics_client.sql(
+        "CREATE TOPIC s; CREATE PIPELINE odd AS INSERT INTO TOPIC t SELECT nowhere(seq) AS x FROM STREAM s"
+    )
     ended = {each.pipeline: each for each in runner(available_now=True).run()}
+    assert ended["odd"].state is RunState.FAILED and "nowhere" in str(ended["odd"].error)
+    assert [line.level for line in topics_client.pipeline("odd").logs()] == ["error"], "it is not tried again"
     assert ended["routes:plain"].state is RunState.FAILED
     assert "set delta.enableChangeDataFeed = true" in str(ended["routes:plain"].error)
     assert "WHERE (nope = 1)" in str(ended["routes:good"].error)
     logs = topics_client.pipeline("routes:good").logs()
     assert logs[-1].level == "error" and "nope" in logs[-1].message
-    with pytest.raises(NotFound, match='there is no pipeline "other"; there is routes:good, routes:plain'):
+    with pytest.raises(NotFound, match='there is no pipeline "other"; there is odd, routes:good, routes:plain'):
         runner(names=["other"]).run()
 
 

@@ -29,17 +29,29 @@ class TableChanged(Conflict):
 
 _OURS: Final = re.compile(r"^(?:\S*\s)?topics\.([\w.]+): (.+)$", re.M)
 _TRACE: Final = "Traceback (most recent call last):"
-FINAL: Final = frozenset(each.__name__ for each in (PositionGone, NotCaptured, KeyBroken))
+_SOURCES: Final = "PYTHON_DATA_SOURCE"
+"""How Spark calls what goes wrong in a source of ours while it plans: that may pass."""
+REFUSED: Final = "refused"
+"""Instead of an error's name: Spark refuses the query as it is written, its words, its names or its types."""
+FINAL: Final = frozenset({REFUSED, *(each.__name__ for each in (PositionGone, NotCaptured, KeyBroken))})
 
 
 def told(error: BaseException | str) -> tuple[str, str]:
-    """The name of an error of ours within what Spark says, "" for none, and what it says."""
+    """The name of an error of ours within what Spark says, `REFUSED`, or "" for none; and what it says."""
     text = str(error)
     found = _OURS.findall(text)
     if found:
         name, message = found[-1]
         return name.rsplit(".", 1)[-1], message.strip()
-    return "", first_line(text)
+    return REFUSED if _is_refusal(error) else "", first_line(text)
+
+
+def _is_refusal(error: BaseException | str) -> bool:
+    from pyspark.errors import AnalysisException, ParseException
+
+    if not isinstance(error, AnalysisException | ParseException):
+        return False
+    return not (error.getCondition() or "").startswith(_SOURCES)
 
 
 def first_line(text: str) -> str:
