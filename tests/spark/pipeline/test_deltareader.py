@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tests.spark.pipeline import deltas
@@ -56,6 +56,51 @@ def test_a_snapshot_and_then_each_change(table: str) -> None:
     assert sorted(batch(reader(table, start="snapshot"), begin, first)) == sorted(found), "the same after a crash"
     assert step(stream, first) == ({"version": 2}, [("delete", 1)])
     assert step(stream, {"version": 2}) == ({"version": 2}, [])
+
+
+def test_a_snapshot_in_parts_is_put_aside_once(table: str, tmp_path: Path) -> None:
+    deltas.append(table, *[(number, "x", 0) for number in range(3, 6)])
+    options = {"start": "snapshot", "spool": str(tmp_path / "spool"), "rowsPerTrigger": "2"}
+    stream = reader(table, **options)
+    place, parts = stream.initialOffset(), []
+    for _ in range(4):
+        begin = place
+        place, found = step(stream, begin)
+        DeltaTable(table).delete(f"id = {len(parts) + 1}")
+        assert batch(reader(table, **options), begin, place) == found, "the same after a crash"
+        stream.commit(place)
+        parts.append(found)
+        if place["at"] == place["of"]:
+            break
+    assert sorted(row for part in parts for row in part) == [("insert", number) for number in range(1, 6)]
+    assert len(parts) > 1 and all(len(part) <= 2 for part in parts)
+    assert not list((tmp_path / "spool").glob("snapshot-*")), "nobody needs it any more"
+    end, changes = step(stream, place)
+    assert changes == [("delete", number + 1) for number in range(len(parts))] and end.keys() == {"version"}
+
+
+def test_a_part_of_a_snapshot_has_columns_that_came_since(table: str, tmp_path: Path) -> None:
+    options = {"start": "snapshot", "spool": str(tmp_path / "spool"), "rowsPerTrigger": "1"}
+    stream = reader(table, **options)
+    place, first = step(stream, stream.initialOffset())
+    deltas.append(table, (3, "c", 0))
+    more = pa.table({"id": [4], "body": ["d"], "n": [0], "extra": ["new"]})
+    write_deltalake(table, more, mode="append", schema_mode="merge")
+    with pytest.raises(TableChanged, match="extra"):
+        step(stream, place)
+    again = reader(table, **options)
+    place, second = step(again, place)
+    assert sorted(first + second) == [("insert", 1), ("insert", 2)]
+    assert step(again, place)[1] == [("insert", 3), ("insert", 4)]
+
+
+def test_a_snapshot_of_nothing(tmp_path: Path) -> None:
+    location = deltas.make(tmp_path / "empty")
+    stream = reader(location, start="snapshot", spool=str(tmp_path / "spool"))
+    place, found = step(stream, stream.initialOffset())
+    assert found == [] and step(stream, place) == (place, [])
+    deltas.append(location, (1, "a", 0))
+    assert step(stream, place)[1] == [("insert", 1)]
 
 
 def test_from_now_is_a_moment_and_not_a_place(table: str) -> None:

@@ -153,32 +153,45 @@ def read_versions(location: str, table: str, first: int, last: int, key: Sequenc
     yield from shaped.to_batches(max_chunksize=BATCH_ROWS)
 
 
-def read_snapshot(location: str, table: str, version: int, row: Any) -> Iterator[Any]:
-    """All rows of a version, as inserts that happened when it was committed."""
+def scan_version(location: str, table: str, version: int) -> Any:
+    """A reader of all rows of a version, in no order."""
     try:
-        found = DeltaTable(location, version=version)
-        rows = pa.RecordBatchReader.from_stream(found.scan())
+        return pa.RecordBatchReader.from_stream(DeltaTable(location, version=version).scan())
     except (DeltaError, OSError, ValueError) as error:
         raise _unread(open_table(location, table), table, version, error) from error
-    ts = committed_ms(open_table(location, table), version) or SystemClock().now_ms()
+
+
+def read_snapshot(location: str, table: str, version: int, row: Any) -> Iterator[Any]:
+    """All rows of a version, as inserts that happened when it was committed."""
     at = 0
+    rows = scan_version(location, table, version)
+    ts = snapshot_ms(location, table, version)
     for batch in rows:
-        count = batch.num_rows
-        columns = {name: batch.column(name) for name in batch.schema.names}
-        arrays = [
-            columns[each.name].cast(each.type) if each.name in columns else pa.nulls(count, each.type) for each in row
-        ]
-        numbers = pa.array(np.arange(at, at + count)).cast(pa.string())
-        yield pa.RecordBatch.from_pydict(
-            {
-                "op": pa.repeat(pa.scalar(INSERT), count),
-                "before": pa.nulls(count, row),
-                "after": pa.StructArray.from_arrays(arrays, fields=list(row)),
-                "position": pc.binary_join_element_wise(f"s{version}.", numbers, ""),
-                "ts": pa.repeat(pa.scalar(ts, pa.int64()), count),
-            }
-        )
-        at += count
+        yield as_inserts(batch, row, version, at, ts)
+        at += batch.num_rows
+
+
+def snapshot_ms(location: str, table: str, version: int) -> int:
+    return committed_ms(open_table(location, table), version) or SystemClock().now_ms()
+
+
+def as_inserts(batch: Any, row: Any, version: int, at: int, ts: int) -> Any:
+    """Rows of a version as changes; `at` are before them. A column that was added since is null."""
+    count = batch.num_rows
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    arrays = [
+        columns[each.name].cast(each.type) if each.name in columns else pa.nulls(count, each.type) for each in row
+    ]
+    numbers = pa.array(np.arange(at, at + count)).cast(pa.string())
+    return pa.RecordBatch.from_pydict(
+        {
+            "op": pa.repeat(pa.scalar(INSERT), count),
+            "before": pa.nulls(count, row),
+            "after": pa.StructArray.from_arrays(arrays, fields=list(row)),
+            "position": pc.binary_join_element_wise(f"s{version}.", numbers, ""),
+            "ts": pa.repeat(pa.scalar(ts, pa.int64()), count),
+        }
+    )
 
 
 def _plain(feed: Any, row: Any) -> Any:

@@ -1,11 +1,13 @@
 """Changes of a Delta table as a stream: the offset is the version up to which everything was read.
 
     {"version": 17}                    everything up to and with version 17
-    {"start": "snapshot"}              nothing yet; the first batch is the table as it is at the version it goes up to
+    {"version": 17, "rows": "…", …}    within the table as it was then, which was put aside (snapshots.py)
+    {"start": "snapshot"}              nothing yet; the first batches are the table at the version they go up to
     {"start": "now", "since_ms": …}    nothing yet; the first batch is empty and goes up to the last version before
 
 So a first batch that is done again after a crash is the same one: which version it ends at is in the checkpoint.
-Commits are noticed by a look at the log, which costs the same however large the table is.
+Without a spool to put it into, the table is one batch. Commits are noticed by a look at the log, which costs the same
+however large the table is.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from topics.spark.pipeline.changeoptions import NOW, SNAPSHOT, ChangeOptions
 from topics.spark.pipeline.deltachanges import (
+    as_inserts,
     check_feed,
     check_feed_at,
     last_within,
@@ -30,8 +33,11 @@ from topics.spark.pipeline.deltachanges import (
     read_snapshot,
     read_versions,
     row_type,
+    scan_version,
+    snapshot_ms,
     version_before,
 )
+from topics.spark.pipeline.snapshots import Part, Snapshots, is_within, part_between
 from topics.spark.pipeline.stops import PositionGone, TableChanged
 
 VERSIONS_PER_TASK: Final = 250
@@ -44,6 +50,14 @@ class Versions(InputPartition):
     first: int
     last: int
     is_snapshot: bool = False
+
+
+@dataclass(frozen=True)
+class PartOfVersion(InputPartition):
+    """What one task reads of a version that was put aside."""
+
+    version: int
+    part: Part
 
 
 def change_schema(row: StructType) -> StructType:
@@ -99,8 +113,12 @@ class DeltaChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = self._latest()
         self._check_columns(found)
         latest = found.version() if self._end is None else self._end
-        if start.get("start") == SNAPSHOT:
+        if start.get("start") == SNAPSHOT and not self._options.spool:
             return {"version": latest}
+        if start.get("start") == SNAPSHOT:
+            return self._snapshots.further(self._take_snapshot(latest))
+        if is_within(start):
+            return self._snapshots.further(start)
         if start.get("start") == NOW:
             return {"version": min(latest, version_before(found, start["since_ms"]))}
         version = int(start["version"])
@@ -117,10 +135,15 @@ class DeltaChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         upto = min(latest, version + self._options.versions_per_trigger)
         if upto > version + 1:
             upto = last_within(self._options.location, version, upto, self._options.bytes_per_trigger)
-        return {"version": max(version, upto)}
+        return {"version": upto} if upto > version else start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         last = int(end["version"])
+        part = part_between(start, end)
+        if part is not None:
+            return [PartOfVersion(last, part)]
+        if "rows" in end:
+            return []
         if start.get("start") == SNAPSHOT:
             return [Versions(last, last, is_snapshot=True)]
         if start.get("start") == NOW:
@@ -132,16 +155,34 @@ class DeltaChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, Versions)
+        assert isinstance(partition, Versions | PartOfVersion)
         options = self._options
         wanted = to_arrow_schema(self._schema, timezone="UTC")
         row = wanted.field("after").type
-        if partition.is_snapshot:
+        found: Iterator[Any]
+        if isinstance(partition, PartOfVersion):
+            ts = snapshot_ms(options.location, options.table, partition.version)
+            found = (
+                as_inserts(batch, row, partition.version, at, ts) for at, batch in self._snapshots.read(partition.part)
+            )
+        elif partition.is_snapshot:
             found = read_snapshot(options.location, options.table, partition.last, row)
         else:
             found = read_versions(options.location, options.table, partition.first, partition.last, options.key, row)
         for batch in found:
             yield pa.RecordBatch.from_arrays([batch.column(name) for name in wanted.names], schema=wanted)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        if self._options.spool:
+            self._snapshots.forget(end)
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self._options.spool, self._options.rows_per_trigger)
+
+    def _take_snapshot(self, version: int) -> dict[str, Any]:
+        rows = scan_version(self._options.location, self._options.table, version)
+        return {"version": version, **self._snapshots.keep(rows.schema, rows)}
 
     def _latest(self) -> DeltaTable:
         if self._table is None:

@@ -1,12 +1,11 @@
 """Changes of a table of PostgreSQL or SQLite as a stream, out of the outbox that its triggers fill.
 
     {"id": 4711}                                    everything up to and with this id
-    {"id": 17, "seen": "7:9:8", "rows": "…"}        the same behind a snapshot, and what that snapshot had seen already
-    {"start": "snapshot"}                           nothing yet; the first batch is the table
+    {"id": 17, "seen": "7:9:8"}                     the same behind a snapshot, and what that snapshot had seen already
+    {"id": 17, "seen": "7:9:8", "rows": "…", …}     within the rows of that snapshot, put aside by snapshots.py
+    {"start": "snapshot"}                           nothing yet; the first batches are the table
 
-A database cannot show yesterday's table. So a snapshot is written beside the checkpoint before its offset is known to
-anybody, and a first batch that is done again reads the same rows. Rows are JSON text, as the database wrote them; an
-update that changes the key of a row is a delete and an insert.
+Rows are JSON text, as the database wrote them; an update that changes the key of a row is a delete and an insert.
 """
 
 from __future__ import annotations
@@ -14,22 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from topics.cdc.opening import opened
-from topics.cdc.outbox import Change, Outbox, Place
+from topics.cdc.outbox import Change, Outbox, Place, Snapshot
 from topics.cdc.postgres import PostgresOutbox
 from topics.cdc.sqlite import SqliteOutbox
 from topics.clock import SystemClock
 from topics.spark.pipeline.changeoptions import SNAPSHOT, VERSION, ChangeOptions
-from topics.spark.pipeline.spool import Spool
+from topics.spark.pipeline.snapshots import Part, Snapshots, is_within, part_between
 from topics.spark.pipeline.stops import PositionGone, TableChanged
 from topics.sql.sparktext import spark_name
 from topics.tablemodel import TableColumn, TableFormat
@@ -63,13 +60,6 @@ class Ids(InputPartition):
     after: int
     seen: str
     upto: int
-
-
-@dataclass(frozen=True)
-class Kept(InputPartition):
-    """A snapshot that was put aside."""
-
-    name: str
 
 
 def ddl_of(columns: Sequence[TableColumn]) -> str:
@@ -113,7 +103,9 @@ class OutboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Behind the ids, not before them: a row that is there has no column that is not seen here.
         self._check_columns(outbox)
         if start.get("start") == SNAPSHOT:
-            return self._take_snapshot(outbox)
+            return self._snapshots.further(self._take_snapshot(outbox))
+        if is_within(start):
+            return self._snapshots.further(start)
         place = _place(start)
         if settled < place.id and not place.snapshot:
             self._refuse_anew(outbox, place.id)
@@ -125,15 +117,15 @@ class OutboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"id": last, "seen": place.snapshot} if place.snapshot else {"id": last}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        if start.get("start") == SNAPSHOT:
-            return [Kept(end["rows"])]
+        if start.get("start") == SNAPSHOT or is_within(start):
+            part = part_between(start, end)
+            return [part] if part is not None else []
         place = _place(start)
         return [Ids(place.id, place.snapshot, int(end["id"]))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if isinstance(partition, Kept):
-            with Spool(self._options.spool).open(partition.name) as source:
-                yield from pq.ParquetFile(source).iter_batches()
+        if isinstance(partition, Part):
+            yield from (batch for _, batch in self._snapshots.read(partition))
             return
         assert isinstance(partition, Ids)
         place = Place(partition.after, partition.seen)
@@ -143,6 +135,9 @@ class OutboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     [row for change in changes for row in told(change, self._options.key)], schema=_ARROW
                 )
                 place = Place(changes[-1].id, partition.seen)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._snapshots.forget(end)
 
     def stop(self) -> None:
         if self._outbox is not None:
@@ -156,22 +151,14 @@ class OutboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._outbox = (PostgresOutbox if is_postgres else SqliteOutbox)(self._options.location)
         return self._outbox
 
+    @property
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self._options.spool, self._options.rows_per_trigger)
+
     def _take_snapshot(self, outbox: Outbox) -> dict[str, Any]:
-        name, now_ms, at = f"snapshot-{uuid4().hex}.parquet", SystemClock().now_ms(), 0
-        with (
-            outbox.snapshot(self._options.source) as snapshot,
-            Spool(self._options.spool).create(name) as sink,
-            pq.ParquetWriter(sink, _ARROW) as writer,
-        ):
-            for rows in snapshot.rows:
-                positions = [f"s{snapshot.place.id}.{number}" for number in range(at, at + len(rows))]
-                count = len(rows)
-                columns = [["insert"] * count, [None] * count, rows, positions, [now_ms] * count]
-                arrays = [pa.array(values, kind) for values, kind in zip(columns, _ARROW.types, strict=True)]
-                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_ARROW))
-                at += count
-            place = snapshot.place
-        return {"id": place.id, "seen": place.snapshot, "rows": name}
+        with outbox.snapshot(self._options.source) as snapshot:
+            kept = self._snapshots.keep(_ARROW, _inserts(snapshot))
+            return {"id": snapshot.place.id, "seen": snapshot.place.snapshot, **kept}
 
     def _check_columns(self, outbox: Outbox) -> None:
         found = ddl_of(outbox.columns(self._options.source))
@@ -204,6 +191,18 @@ def told(change: Change, key: Sequence[str]) -> list[dict[str, Any]]:
                 {**row, "op": "insert", "before": None, "position": f"i{change.id}.1"},
             ]
     return [{**row, "position": f"i{change.id}"}]
+
+
+def _inserts(snapshot: Snapshot) -> Iterator[Any]:
+    """The rows of a table as changes."""
+    now_ms, at = SystemClock().now_ms(), 0
+    for rows in snapshot.rows:
+        count = len(rows)
+        positions = [f"s{snapshot.place.id}.{number}" for number in range(at, at + count)]
+        columns = [["insert"] * count, [None] * count, rows, positions, [now_ms] * count]
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, _ARROW.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+        at += count
 
 
 def _place(offset: dict[str, Any]) -> Place:
