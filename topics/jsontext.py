@@ -9,6 +9,9 @@ import msgspec
 from topics.errors import InvalidRequest
 from topics.limits import NESTING_MAX
 
+NOT_UNDERSTOOD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder of msgspec raises for bytes that are not the JSON it is for."""
+
 _raw_decoder = msgspec.json.Decoder(msgspec.Raw)
 
 

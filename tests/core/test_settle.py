@@ -38,6 +38,21 @@ def test_an_ack_completes_ones_own_and_tells_of_the_others(rig: QueueRig) -> Non
     assert rig.replayed().seqs(topic="q") == [2, 3, 4]
 
 
+def test_jobs_that_were_claimed_together_are_completed_by_who_has_them(rig: QueueRig) -> None:
+    others, own = (rig.step(Ack("q", node, [1, 2])).reply for node in ("b", "a"))
+    assert isinstance(others, AckedJobs) and isinstance(own, AckedJobs)
+    assert (others.acked, others.skipped, own.acked, own.skipped) == (0, [1, 2], 2, [])
+
+
+@pytest.mark.parametrize(("durability", "must_sync"), [("fsync", True), ("disk", False)])
+def test_an_ack_is_as_durable_as_its_queue(durability: str, must_sync: bool) -> None:
+    rig = QueueRig()
+    rig.configure("q", type="queue", durability=durability)
+    rig.write_numbers(1, topic="q")
+    rig.step(Claim("q", (Claimer("a", 1),)))
+    assert rig.step(Ack("q", "a", (1,))).must_sync is must_sync
+
+
 def test_a_lease_id_fences(rig: QueueRig) -> None:
     assert ack(rig, "a", 1, 2, leases=["lease_2", "lease_2"]) == (1, [1])
     assert ack(rig, "a", 1, leases=["rubbish"]) == (0, [1])

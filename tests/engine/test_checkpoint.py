@@ -202,6 +202,18 @@ def test_what_was_written_meanwhile_stays_in_memory_and_in_the_wal() -> None:
     assert rig.data("odd") == [1, 2, 3] and rig.engine.report.facts == 1
 
 
+def test_a_full_wal_file_stays_when_something_in_it_was_written_meanwhile() -> None:
+    rig = Rig()
+    rig.write("odd", 1, 2)
+    job = rig.capture()
+    rig.write("odd", 3)
+    large = "x" * SMALL.wal.file_bytes
+    rig.write("odd", large)
+    rig.finish(job)
+    rig.kill()
+    assert rig.data("odd") == [1, 2, 3, large]
+
+
 def test_a_capture_of_many_logs_comes_in_slices() -> None:
     rig = Rig()
     rig.configure("parts", partitions=300)

@@ -42,6 +42,17 @@ def test_nothing_that_readers_do_not_see_is_handed_out() -> None:
     assert rig.claim("a").seqs == [1]
 
 
+def test_a_job_that_is_not_seen_yet_is_not_passed_over() -> None:
+    rig = QueueRig()
+    rig.queue(durability="fsync")
+    rig.submit("q", 1)
+    rig.work()
+    rig.submit("q", 2)
+    assert rig.claim("a", 10).seqs == [1]
+    rig.work()
+    assert rig.claim("a").seqs == [2]
+
+
 def test_a_delayed_job_that_is_due_before_it_is_durable_waits_for_that() -> None:
     rig = QueueRig()
     rig.queue(durability="fsync")

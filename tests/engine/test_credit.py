@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.engine.routerrig import ready
+from topics.engine import credit
 from topics.engine.credit import CREDIT_NS_MAX, FRESH_NS, PAUSE_S, SHARE, SLICE_NS, SLICE_NS_MIN, Credit
 from topics.testing import SimClock
 
@@ -104,3 +108,14 @@ def test_the_rest_of_a_pass_is_paid_for() -> None:
     first = shared.slices(1, SLICE_NS)
     assert first <= FRESH_NS - SLICE_NS + SLICE_NS // SHARE
     assert shared.slices(SHARE, SLICE_NS) <= 2 * SLICE_NS
+
+
+def test_a_pump_that_had_caught_up_needs_no_credit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = ready("ab", "ac")
+    forwarding = rig.engine.forwarding
+    forwarding._credit._balance_ns = 0
+    rig.driver.wait(rig.submit("a", 1))
+    monkeypatch.setattr(credit, "SLICE_NS", 0)
+    assert forwarding.pump() and rig.log("b").head_seq == 1 and rig.log("c").head_seq == 0
+    forwarding._credit._balance_ns = 0
+    assert forwarding.pump() and rig.log("c").head_seq == 0, "the rest of a round is paid for"

@@ -11,7 +11,7 @@ from tests.engine.heaprig import HeapRig
 from topics.core.heapcommands import PurgeHeap
 from topics.engine.ticket import Ticket
 from topics.errors import BatchTooLarge, InvalidRequest, NotAHeap, ProducerFenced, Throttled, TopicNotFound
-from topics.heapmodel import NewMessage
+from topics.heapmodel import EnqueuedBatch, NewMessage
 
 
 @pytest.fixture
@@ -70,6 +70,20 @@ def test_nothing_of_a_batch_is_seen_before_all_of_it(rig: HeapRig) -> None:
         rig.driver.wal.work()
     assert set(seen) <= {0, 20} and 0 in seen
     assert sum(map(len, there(rig).values())) == 20
+
+
+def test_a_transaction_is_answered_again_only_once_it_is_safe(rig: HeapRig) -> None:
+    """The first one may still be lost: whoever asks again meanwhile is told to wait."""
+    messages = [("h", new(at)) for at in range(3)]
+    first = rig.engine.heaps.enqueue_batch(messages, "t")
+    with pytest.raises(Throttled) as refused:
+        rig.engine.heaps.enqueue_batch(messages, "t")
+    assert refused.value.detail["limit"] == "in_progress" and not first.done
+    told = rig.driver.wait(first)
+    assert isinstance(told, EnqueuedBatch)
+    again = rig.batch(*messages, transaction="t")
+    assert again.all_duplicates
+    assert [one.message_id for one in again.messages] == [one.message_id for one in told.messages]
 
 
 def test_a_transaction_that_is_repeated_gets_the_first_answer(rig: HeapRig) -> None:

@@ -378,17 +378,6 @@ def test_a_pump_without_credit_does_nothing_and_comes_back_later() -> None:
     assert forwarding.pump() and rig.log("b").head_seq == 1
 
 
-def test_a_pump_that_had_caught_up_needs_no_credit(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = ready("ab", "ac")
-    forwarding = rig.engine.forwarding
-    forwarding._credit._balance_ns = 0
-    rig.driver.wait(rig.submit("a", 1))
-    monkeypatch.setattr(credit, "SLICE_NS", 0)
-    assert forwarding.pump() and rig.log("b").head_seq == 1 and rig.log("c").head_seq == 0
-    forwarding._credit._balance_ns = 0
-    assert forwarding.pump() and rig.log("c").head_seq == 0, "the rest of a round is paid for"
-
-
 def test_who_has_caught_up_is_not_visited_again() -> None:
     rig = ready("ab", "ac")
     rig.write("a", 1)

@@ -242,6 +242,18 @@ def test_a_stream_that_is_full_gets_nothing_until_it_has_room() -> None:
     assert seqs(told[0]) == [1, 2]
 
 
+def test_a_topic_that_goes_while_a_group_begins() -> None:
+    """The first contact is not safe yet when the topic is gone: who asked is told, and nobody else is held up."""
+    one = rig(partitions=2)
+    asked = one.engine.groups.consume_any([Consume("t", "g", 0), Consume("t", "g", 1)])
+    dropped = one.engine.submit(Drop("t"))
+    assert not asked.done
+    one.work()
+    with pytest.raises(TopicNotFound):
+        asked.result()
+    assert dropped.done and dropped.error is None
+
+
 def test_streams_are_told_when_their_group_is_dropped() -> None:
     one = rig()
     _, told = one.push()

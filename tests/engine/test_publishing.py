@@ -149,6 +149,21 @@ def test_a_shard_that_fails_in_the_middle_shows_nothing_and_the_next_start_makes
     assert _published(rig.driver.wait(rig.publish("s1", "s2"))).deduped
 
 
+def test_what_is_written_behind_a_batch_that_cannot_go_on_is_hidden_until_the_next_start() -> None:
+    rig = staged()
+    rig.publish("s1", "s2")
+    rig.engine.flush()
+    rig.driver.wal.work()
+    rig.fs.fail("sync", path="*/wal/1-*", always=True)
+    behind = rig.submit("even", "behind")
+    rig.work()
+    assert behind.done and behind.error is None
+    assert rig.data("even") == ["before"], "part of a batch is seen by nobody"
+    rig.kill()
+    rig.work()
+    assert contents(rig) == (AFTER[0], [*AFTER[1], "behind"])
+
+
 def test_a_batch_for_a_shard_that_has_stopped_is_refused_before_it_is_decided() -> None:
     rig = staged()
     rig.fs.fail("sync", path="*/wal/1-*")

@@ -5,6 +5,7 @@ import queue
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -311,6 +312,17 @@ def test_a_sync_that_is_wanted_wakes_the_thread(tmp_path: Path) -> None:
     assert loop.rig.heard.events == [("written", 0, 1)]
     loop.until("synced", 1)
     assert syncers == ["wal-0"]
+    loop.rig.wal.close()
+
+
+def test_a_sync_that_is_wanted_does_not_wait_for_the_interval_of_earlier_groups(tmp_path: Path) -> None:
+    loop = Loop(RealFs(), tmp_path)
+    loop.rig.settings = replace(SMALL, disk_sync_ms=3_600_000)
+    committer = asleep(loop)
+    loop.rig.add(0, sync=False)
+    sleeping(committer)
+    loop.rig.add(0, sync=True)
+    loop.until("synced", 2)
     loop.rig.wal.close()
 
 

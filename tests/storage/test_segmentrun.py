@@ -55,6 +55,9 @@ def check(run: SegmentRun, naive: Naive) -> None:
     seqs = range(max(0, first.seq - 2), last.seq + 3)
     for seq in seqs:
         assert run.live_from(seq) == naive.live_from(seq)
+    for end in range(first.seq, last.seq + 1):
+        assert run.count_live(first.seq, end) == len([row for row in naive.live() if row.seq <= end])
+        assert run.count_live(end, last.seq) == len(naive.live(end))
     for ts in {ts + shift for ts in (row.ts for row in naive.rows) for shift in (-1, 0, 1)}:
         assert run.seq_after_ts(ts) == naive.seq_after_ts(ts)
     for text in (b"", b"a", b"ab", b"b", b"zz", b"a\x00"):
@@ -200,3 +203,19 @@ def test_given_counts_are_taken_and_others_are_counted_from_the_flags() -> None:
     write_marks(disk, segment.path(), [pending])
     counted = reopen(disk, 1).run(0)
     assert (counted.live_count, counted.live_bytes) == (9, sum(row.size for row in rows[1:]))
+
+
+def test_what_is_live_in_a_stretch_is_counted_from_the_flags_alone() -> None:
+    disk = FakeDisk()
+    # A seq is missing between any two blocks, else they were one.
+    blocks = [simple_rows(first, 9) for first in (1, 11, 21, 31, 41)]
+    write(disk, 1, [(key(1), blocks)])
+    segment = reopen(disk, 1)
+    segment.run(0).mark([1, 2, 13, 14, 15, 26, 49])
+    pending = segment.pending_marks(0)
+    assert pending is not None
+    write_marks(disk, segment.path(), [pending])
+    live = {row.seq for block in blocks for row in block} - {1, 2, 13, 14, 15, 26, 49}
+    for first, last in ((1, 49), (1, 1), (2, 13), (5, 45), (10, 20), (16, 25), (26, 49)):
+        run = reopen(disk, 1).run(0, len(live), 0)
+        assert run.count_live(first, last) == len(live.intersection(range(first, last + 1)))

@@ -142,6 +142,22 @@ def test_a_crash_at_any_call_leaves_the_snapshot_before_or_after(mode: str) -> N
     assert seen == {1, 2}
 
 
+def test_what_a_dead_process_left_unsynced_is_durable_once_it_is_settled() -> None:
+    disk = FakeDisk()
+    faulty = FaultFs(disk)
+    store = store_on(faulty)
+    store.load()
+    faulty.crash("sync_dir", path=DIRECTORY)
+    with pytest.raises(SimulatedCrash):
+        store.write({b"a": b"1"})
+    disk = disk.kill()
+    store = store_on(disk)
+    assert store.load() == {b"a": b"1"}
+    assert loaded(disk.fork().crash("lost")) == {}, "its name is not durable yet"
+    store.settle()
+    assert loaded(disk.crash("lost")) == {b"a": b"1"}
+
+
 def test_a_failed_write_can_be_tried_again() -> None:
     for call in ("write_at", "sync", "rename", "sync_dir"):
         disk = FakeDisk()

@@ -368,6 +368,21 @@ def test_a_missing_file_is_an_error(which: int) -> None:
         rig.recover()
 
 
+def test_a_shard_without_any_file_is_an_error() -> None:
+    rig = Rig(FakeDisk(), settings=TWO)
+    rig.start()
+    rig.add(0)
+    rig.add(1)
+    rig.wal.close()
+    for path in rig.files():
+        if "/1-" in path:
+            rig.fs.unlink(path)
+    with pytest.raises(Damaged, match="a later file of shard 1 is missing: it has none"):
+        rig.recover()
+    (loss,) = rig.recover(salvage=True).losses
+    assert loss.whole_file
+
+
 def test_leftover_spares_go() -> None:
     disk = FakeDisk()
     disk.make_dir(DIRECTORY)

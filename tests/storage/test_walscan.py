@@ -127,6 +127,9 @@ def test_below_the_mark_is_damage_and_above_it_a_torn_tail_if_the_power_went(ope
         elif spoiled < synced_upto:
             with pytest.raises(Damaged):
                 rig.recover()
+            rig.fs = rig.fs.crash("kept")
+            with pytest.raises(Damaged):
+                rig.recover()
         else:
             if spoiled != frames[-1][1]:
                 with pytest.raises(Damaged, match="the machine has been running"):

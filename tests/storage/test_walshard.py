@@ -244,6 +244,20 @@ def test_an_erasing_trim_leaves_no_byte_of_what_is_covered() -> None:
     assert rig.replayed == flat([entry(1, 2, b"kept")])
 
 
+def test_a_trim_that_comes_before_an_erasing_one_is_done_does_not_undo_the_wish() -> None:
+    disk = FakeDisk()
+    rig = Rig(disk)
+    rig.start()
+    rig.add(0, b"secret")
+    rig.wal.work()
+    told: list[Exception | None] = []
+    rig.wal.trim(Covered({0: 1}), 1, erase=True, done=told.append)
+    rig.wal.trim(Covered({0: 1}), 2, done=told.append)
+    rig.wal.work()
+    assert told == [None, None]
+    assert not [path for path, data in disk.contents().items() if b"secret" in data]
+
+
 def test_a_trim_of_a_stopped_or_closed_shard_says_so() -> None:
     rig = Rig(FakeDisk())
     rig.start()

@@ -75,3 +75,8 @@ def test_any_text_is_a_cursor_or_refused(text: str) -> None:
         assert error.detail["field"] == "cursor"
     else:
         assert isinstance(found, Positions | Checkpoint)
+
+
+def test_a_cursor_that_is_too_long_is_not_even_looked_at() -> None:
+    with pytest.raises(InvalidRequest, match="not one that a stream sent"):
+        decode_stream_cursor("A" * (1 << 20 | 1))

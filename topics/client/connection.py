@@ -246,6 +246,9 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(ConnectionFailed(f"what answers at {self._name} does not speak HTTP: {error}", sent=True))
             self.cut()
+        except httptools.HttpParserUpgrade:
+            self._fail(ConnectionFailed(f"{self._name} leaves HTTP for what nobody asked for", sent=True))
+            self.cut()
 
     # ---- what the parser says
 
@@ -255,6 +258,9 @@ class Connection(asyncio.Protocol):
             self.usable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._complete:
+            # Of what nobody asked for; the answer before it has its headers from here.
+            return
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:

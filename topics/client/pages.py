@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from topics.errors import Internal
+from topics.jsontext import NOT_UNDERSTOOD
 from topics.model import Page, Reason, Tombstone, parse_records
 
 
@@ -34,13 +36,20 @@ _frames = msgspec.json.Decoder(Frame)
 
 
 def parse_frame(text: bytes) -> Frame:
-    return _frames.decode(text)
+    """An event's data, or `Internal` when it is nothing that a server of ours says."""
+    try:
+        return _frames.decode(text)
+    except NOT_UNDERSTOOD as error:
+        raise Internal(f"the server's event is not one that this client understands: {error}") from None
 
 
 def parsed_page(records: msgspec.Raw, topic: str, **fields: Any) -> Page:
     """A page out of the text of an array of records. Counting takes parsing them, so they are kept."""
     body = bytes(records)[1:-1]
-    parsed = parse_records(body)
+    try:
+        parsed = parse_records(body)
+    except NOT_UNDERSTOOD as error:
+        raise Internal(f"the server's records are none that this client understands: {error}") from None
     page = Page(topic=topic, body=body, count=len(parsed), **fields)
     page.__dict__["records"] = parsed
     return page

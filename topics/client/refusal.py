@@ -13,6 +13,7 @@ import msgspec
 from topics import errors
 from topics.client.connection import Answer
 from topics.errors import TopicsError
+from topics.jsontext import NOT_UNDERSTOOD
 from topics.limits import SECOND_MS
 
 _BODY_CHARS_SHOWN = 200
@@ -84,7 +85,7 @@ def retry_after_ms(answer: Answer, error: TopicsError) -> int:
 def _read(answer: Answer) -> TopicsError:
     try:
         said = _decoder.decode(answer.body).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_UNDERSTOOD:
         kind = nearest(answer.status)
         shown = answer.body[:_BODY_CHARS_SHOWN].decode(errors="replace")
         return kind(f"status {answer.status} without an error that we know: {shown!r}", status=answer.status)

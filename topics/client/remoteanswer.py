@@ -9,6 +9,7 @@ import msgspec
 
 from topics.client.connection import Answer
 from topics.errors import Internal, InvalidRequest
+from topics.jsontext import NOT_UNDERSTOOD
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ def topic_path(topic: str, **query: str) -> str:
 def decoded(answer: Answer, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except NOT_UNDERSTOOD as error:
         raise misunderstood(answer, error) from None
 
 

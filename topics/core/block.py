@@ -202,7 +202,10 @@ def encode_names(names: Iterable[bytes]) -> bytes:
 
 
 def parse(body: Buffer) -> Block:
-    """The block stored in `body`, its columns views of it. The caller has checked the frame's checksum."""
+    """The block stored in `body`, its columns views of it. The caller has checked the frame's checksum.
+
+    Raises `ValueError` or `struct.error` when the lengths do not add up to the body's own.
+    """
     first_seq, first_ts, count, columns, names_count, names_len, tags_len, text_len, last_delta = HEADER.unpack_from(
         body, 0
     )
@@ -230,6 +233,7 @@ def parse(body: Buffer) -> Block:
         at += names_len
     tags = body[at : at + tags_len]
     at += tags_len
+    check_length(body, at + text_len)
     return Block(
         first_seq,
         first_ts,
@@ -244,6 +248,12 @@ def parse(body: Buffer) -> Block:
         node_ids,
         names,
     )
+
+
+def check_length(body: Buffer, length: int) -> None:
+    """Refuse a body that ends elsewhere than its columns and text do."""
+    if len(body) != length:
+        raise ValueError(f"a block of {len(body)} bytes, whose columns and text have {length}")
 
 
 def parse_names(table: bytes, count: int) -> tuple[bytes, ...]:

@@ -111,9 +111,13 @@ class EncodedRecords:
 
     @classmethod
     def parse(cls, body: Buffer) -> EncodedRecords:
-        """The batch whose `block_buffers` were stored. The caller has checked the frame's checksum."""
+        """The batch whose `block_buffers` were stored. The caller has checked the frame's checksum.
+
+        Raises `ValueError` or `struct.error` when that is not what they are.
+        """
         first_seq, ts, count, columns, names_count, names_len, tags_len, text_len, _ = blocks.HEADER.unpack_from(body)
-        assert not columns & blocks.HAS_TS, "a batch has one timestamp"
+        if columns & blocks.HAS_TS:
+            raise ValueError("a batch has one timestamp")
         at = blocks.HEADER.size
 
         def take(length: int) -> bytes:
@@ -129,6 +133,7 @@ class EncodedRecords:
         node_ids = array("H", take(2 * count)) if columns & blocks.HAS_NODES else None
         names = blocks.parse_names(take(names_len), names_count)
         tags = take(tags_len)
+        blocks.check_length(body, at + text_len)
         payload_bytes = sum(data_lens) if meta_lens is None else sum(data_lens) + sum(meta_lens)
         return cls(
             first_seq, ts, take(text_len), ends, data_lens, payload_bytes, meta_lens, tag_ends, tags, node_ids, names

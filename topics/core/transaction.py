@@ -8,9 +8,10 @@ as long as their `idempotency_window_ms`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from topics.core.dedupe import IdempotencyKey
+from topics.core.dedupe import Hit, IdempotencyKey
 from topics.core.log import Log
 from topics.core.ulid import message_ids
 from topics.errors import InvalidRequest
@@ -50,11 +51,25 @@ def staged_key(stage: str, before: int) -> IdempotencyKey | None:
 
 def remembered_ids(machine: Machine, log: Log, transaction: str, now_ms: int) -> list[str]:
     """Ids of the messages of a transaction that went into a partition, in their order; none when it is not known."""
+    return [
+        text
+        for hit in _remembered(machine, log, transaction, now_ms)
+        for text in message_ids(hit.ts, log.partition, hit.first_seq, hit.count)
+    ]
+
+
+def is_being_stored(machine: Machine, log: Log, transaction: str, now_ms: int) -> bool:
+    """Whether messages of a transaction are in a partition and not yet as safe as their class asks."""
+    hits = _remembered(machine, log, transaction, now_ms)
+    return any(hit.first_seq + hit.count - 1 > log.ready_seq for hit in hits)
+
+
+def _remembered(machine: Machine, log: Log, transaction: str, now_ms: int) -> Iterator[Hit]:
     window_ms = machine.topic(log.topic).config.idempotency_window_ms
-    found: list[str] = []
+    count = 0
     while log.remembers:
-        hit = log.dedupe.lookup(key_of(transaction, len(found)), now_ms, window_ms)
+        hit = log.dedupe.lookup(key_of(transaction, count), now_ms, window_ms)
         if hit is None:
-            break
-        found += message_ids(hit.ts, log.partition, hit.first_seq, hit.count)
-    return found
+            return
+        yield hit
+        count += hit.count

@@ -29,7 +29,7 @@ from topics.core.heapplace import find_topic
 from topics.core.heaprecord import records_of
 from topics.core.machine import Machine
 from topics.core.registry import Topic
-from topics.core.transaction import check_transaction, remembered_ids, stage_of
+from topics.core.transaction import check_transaction, is_being_stored, remembered_ids, stage_of
 from topics.core.waits import waits_of
 from topics.engine.ticket import Ticket
 from topics.errors import InvalidRequest, Throttled, TopicNotFound, TopicsError
@@ -150,6 +150,8 @@ class Enqueuing:
         is_known = False
         for topic, partition, places in batch.groups:
             log = self._machine.log(topic, partition)
+            if is_being_stored(self._machine, log, batch.transaction, now_ms):
+                raise Throttled("the same batch is being stored; try again", limit="in_progress", retry_after_ms=20)
             ids = remembered_ids(self._machine, log, batch.transaction, now_ms)
             is_known = is_known or bool(ids)
             found = sort_out(self._machine, topic, [batch.messages[place] for place in places], now_ms)
@@ -192,10 +194,12 @@ class Enqueuing:
                 ticket.fail(stored.error)
                 return
             assert isinstance(stored.reply, EnqueuedBatch)
-            told = dict(zip(group.places, stored.reply.messages, strict=True)) | batch.found.known
-            for place, twin in batch.found.twins.items():
-                told[place] = msgspec.structs.replace(told[twin], duplicate=True)
-            messages = tuple(told[place] for place in sorted(told))
+            messages = stored.reply.messages
+            if len(messages) < len(batch.messages):
+                told = dict(zip(group.places, messages, strict=True)) | batch.found.known
+                for place, twin in batch.found.twins.items():
+                    told[place] = msgspec.structs.replace(told[twin], duplicate=True)
+                messages = tuple(told[place] for place in sorted(told))
             ticket.resolve(EnqueuedBatch(messages=messages, transaction_id=batch.transaction))
 
         stored.on_done(done)

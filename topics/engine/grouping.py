@@ -416,7 +416,11 @@ class Grouping:
     def _give_up(self, waiter: Waiter) -> None:
         self._lines.leave(waiter)
         command, (log_id, name) = waiter.commands[0], waiter.keys[0]
-        log = self._machine.logs[log_id]
+        log = self._machine.logs.get(log_id)
+        if log is None:
+            # Where its group begins was not safe yet when the topic went.
+            waiter.failed(TopicNotFound(f'topic "{command.topic}" was deleted', topic=command.topic))
+            return
         group = log.groups.get(name)
         nothing = GroupBatch(
             topic=command.topic,

@@ -18,7 +18,7 @@ from topics.engine.backup import Backup
 from topics.engine.delivery import Delivery
 from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
-from topics.errors import ShuttingDown, Throttled
+from topics.errors import ShuttingDown, Throttled, Unavailable
 from topics.groupmodel import GroupBatch
 from topics.heapmodel import PoppedMessages
 from topics.model import ClaimedJobs, Deleted
@@ -164,7 +164,12 @@ class Host:
         """Delete, and return when the bytes are gone from disk as well."""
         reply = await self.submit(command)
         assert isinstance(reply, Deleted)
-        await asyncio.shield(self._spawn(self._erase(command.topic, command.partition)))
+        try:
+            await asyncio.shield(self._spawn(self._erase(command.topic, command.partition)))
+        except OSError as error:
+            raise Unavailable(
+                f"the records are deleted, and their bytes could not be erased: {error}; see to the disk and try again"
+            ) from error
         return msgspec.structs.replace(reply, erased=True)
 
     async def _erase(self, topic: str, partition: int) -> None:

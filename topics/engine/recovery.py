@@ -30,11 +30,11 @@ from topics.errors import Damaged, LogStopped
 from topics.model import Reason
 from topics.storage.commitlog import Covered
 from topics.storage.committer import Post
-from topics.storage.frame import Kind
+from topics.storage.frame import UNREADABLE, Kind
 from topics.storage.fs import FileSystem
 from topics.storage.store import Store
 from topics.storage.wal import Wal, WalSettings
-from topics.storage.walrecovery import LastStop, WalRecovery
+from topics.storage.walrecovery import LastStop, WalRecovery, not_understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,21 +175,24 @@ class _Recovery:
             if not facts_read % PROGRESS_EVERY_FACTS:
                 done, total = recovery.progress
                 self._on_progress(done / total if total else 1.0)
-            if log_id == META_LOG_ID:
-                machine.replay_meta(body)
-                derivation.born()
-            elif (log := logs.get(log_id)) is not None:
-                if kind != appended:
-                    derivation.take_fact(log, body)
-                elif log_id in derivation.aside:
-                    derivation.take_appended(log, body)
+            try:
+                if log_id == META_LOG_ID:
+                    machine.replay_meta(body)
+                    derivation.born()
+                elif (log := logs.get(log_id)) is not None:
+                    if kind != appended:
+                        derivation.take_fact(log, body)
+                    elif log_id in derivation.aside:
+                        derivation.take_appended(log, body)
+                    else:
+                        machine.replay_log(log, True, body)
                 else:
-                    machine.replay_log(log, True, body)
-            else:
-                self._report.orphans += 1
-                highest = max(highest, log_id)
-                derivation.take_ghost(log_id, kind == appended, body)
-                continue
+                    self._report.orphans += 1
+                    highest = max(highest, log_id)
+                    derivation.take_ghost(log_id, kind == appended, body)
+                    continue
+            except UNREADABLE as error:
+                raise not_understood(store.wal_dir, log_id, position, error) from error
             positions[log_id] = position
             dirty.add(log_id)
         derivation.finish()

@@ -42,7 +42,7 @@ from topics.model import Reason, TopicType
 from topics.storage import frame
 from topics.storage.fs import FileSystem
 from topics.storage.walfile import parse_name
-from topics.storage.walrecovery import WalRecovery
+from topics.storage.walrecovery import WalRecovery, not_understood
 from topics.storage.walscan import Loss
 
 COPIES_BYTES_MIN = 64
@@ -84,7 +84,10 @@ class Replay:
             if now_bytes != done_bytes:
                 on_bytes(now_bytes - done_bytes)
                 done_bytes = now_bytes
-            self._take(log_id, position, kind, body)
+            try:
+                self._take(log_id, position, kind, body)
+            except frame.UNREADABLE as error:
+                raise not_understood(self._recovery.directory, log_id, position, error) from error
         on_bytes(self._recovery.progress[1] - done_bytes)
         self._judge()
 

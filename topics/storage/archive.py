@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from topics.errors import Damaged, InvalidRequest
+from topics.jsontext import NOT_UNDERSTOOD
 from topics.storage.fs import File, FileSystem
 
 FORMAT_VERSION = 1
@@ -151,7 +152,7 @@ class Archive:
                 message = f"backup format {bytes(version).decode()}; this program reads format {FORMAT_VERSION}"
                 raise self._damaged(0, message)
             return msgspec.json.decode(body, type=Manifest)
-        except msgspec.DecodeError as error:
+        except NOT_UNDERSTOOD as error:
             raise self._damaged(BLOCK_BYTES, f"{MANIFEST_NAME} cannot be read: {error}") from error
 
     def members(self) -> Iterator[tuple[str, int, Iterator[bytes]]]:
@@ -183,7 +184,8 @@ class Archive:
             found = tarfile.TarInfo.frombuf(block, "ascii", "strict")
         except (tarfile.HeaderError, UnicodeDecodeError) as error:
             raise self._damaged(at, f"what should be the header of a file is not: {error}") from error
-        if not found.isreg() or block != _canonical(found):
+        # A tar can say that a file has fewer bytes than none.
+        if not found.isreg() or found.size < 0 or block != _canonical(found):
             raise self._damaged(at, f"the header of {found.name!r} is not as a backup writes it")
         return found
 

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 MAGIC = 0x31465054
@@ -35,6 +36,9 @@ ALIGN = 8
 
 JOIN_BYTES_MAX = 32 * 1024
 """Bodies up to this size are copied behind their header: one short copy is cheaper than several buffers."""
+
+UNREADABLE = (ValueError, struct.error, msgspec.DecodeError)
+"""What reading a body raises that is not what its kind says. Its checksum is right, so its writer knew more than we."""
 
 _PADDING = tuple(bytes(n) for n in range(ALIGN))
 

@@ -179,6 +179,13 @@ class IndexBuilder:
         ]
 
 
+def _fits(section: Section, block_count: int) -> bool:
+    """Whether a section's numbers are some, and its blocks among those that there are."""
+    return min(section.first_seq, section.first_block, section.blocks) >= 0 and (
+        section.first_block + section.blocks <= block_count
+    )
+
+
 class Index:
     """An open index. Sections are held in memory, the block table and tag tables stay mapped."""
 
@@ -198,14 +205,19 @@ class Index:
             raise IndexDamaged("its header is damaged")
         try:
             header = _header_decoder.decode(found.body)
-        except msgspec.DecodeError:
+        except frame.UNREADABLE:
             raise IndexDamaged("it is no index") from None
         if header != IndexHeader(FORMAT_VERSION, number, salt, data_bytes):
             raise IndexDamaged("it belongs to another file")
         sections = self._frame(view, frame.padded(found.end), Kind.SECTION, "section table")
-        self.sections = _sections_decoder.decode(sections.body)
+        try:
+            self.sections = _sections_decoder.decode(sections.body)
+        except frame.UNREADABLE:
+            raise IndexDamaged("its section table is of another kind") from None
         table = self._frame(view, frame.padded(sections.end), Kind.BLOCK_TABLE, "block table")
         self.block_count = len(table.body) // BLOCK_ENTRY.itemsize
+        if any(not _fits(each, self.block_count) for each in self.sections):
+            raise IndexDamaged("its section table names blocks that are not there")
         self._table_at = table.end - frame.CHECKSUM.size - len(table.body)
         self._tags_at = frame.padded(table.end)
 
@@ -234,4 +246,7 @@ class Index:
             self._verified_tags.add(at)
         body_at = at + frame.HEADER_BYTES
         body_bytes = frame.HEADER.unpack_from(view, at)[1]
-        return TagTable(view[body_at : body_at + body_bytes], section.first_seq)
+        try:
+            return TagTable(view[body_at : body_at + body_bytes], section.first_seq)
+        except frame.UNREADABLE:
+            raise IndexDamaged(f"its tag table of topic {section.topic} is of another kind") from None

@@ -113,7 +113,7 @@ def read_header(path: str, start: memoryview, number: int) -> tuple[DataHeader, 
         raise Damaged(f"{path} offset 0: the file header of segment {number} is damaged", file=path, offset=0)
     try:
         header = _header_decoder.decode(found.body)
-    except msgspec.DecodeError as error:
+    except frame.UNREADABLE as error:
         raise Damaged(f"{path} is no segment: {error}", file=path, offset=0) from error
     if header.version != FORMAT_VERSION:
         raise Damaged(
@@ -134,7 +134,12 @@ def read_end(path: str, tail: memoryview, size_bytes: int) -> tuple[DataEnd, int
             continue
         found = frame.parse(tail, at, 0)
         if found is not None and found.kind == Kind.FILE_END and frame.padded(offset - at + found.end) == size_bytes:
-            return _end_decoder.decode(found.body), offset
+            try:
+                return _end_decoder.decode(found.body), offset
+            except frame.UNREADABLE as error:
+                raise Damaged(
+                    f"{path} offset {offset}: no end of a segment: {error}", file=path, offset=offset
+                ) from error
     raise Damaged(
         f"{path} does not end with an end frame: its last bytes (of {size_bytes}) are cut off or damaged",
         file=path,
@@ -143,8 +148,11 @@ def read_end(path: str, tail: memoryview, size_bytes: int) -> tuple[DataEnd, int
 
 
 def stored_block(found: Frame, view: memoryview, key: SectionKey | None) -> StoredBlock:
+    """The block of a frame; one of `frame.UNREADABLE` when that is not what its body holds."""
     block = blocks.parse(found.body)
     flags_end = found.end + block.count
+    if flags_end > len(view):
+        raise ValueError(f"the flags of {block.count} records end behind the file")
     return StoredBlock(
         found.mark,
         key,
@@ -188,17 +196,26 @@ def _walk(
     previous: StoredBlock | None = None
     while at < end_at:
         found = frame.parse(view, at, salt)
-        if found is None or found.kind not in (Kind.SECTION, Kind.BLOCK):
+        stored: StoredBlock | None = None
+        readable = found is not None and found.kind in (Kind.SECTION, Kind.BLOCK)
+        if found is not None and readable:
+            try:
+                if found.kind == Kind.SECTION:
+                    keys[found.position] = _key_decoder.decode(found.body)
+                else:
+                    stored = stored_block(found, view, keys.get(found.mark))
+            except frame.UNREADABLE:
+                readable = False
+        if found is None or not readable:
             resume_at = _next_frame(view, at + frame.ALIGN, end_at, salt)
             _report(_gap(path, view, at, resume_at, salt, previous, keys), on_damage)
             at = resume_at
             end = None
             continue
-        if found.kind == Kind.SECTION:
-            keys[found.position] = _key_decoder.decode(found.body)
+        if stored is None:
             at = frame.padded(found.end)
             continue
-        previous = stored_block(found, view, keys.get(found.mark))
+        previous = stored
         at = previous.offset + previous.frame_bytes
         block_count += 1
         record_count += previous.block.count

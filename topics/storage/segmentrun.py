@@ -46,6 +46,7 @@ class SegmentRun:
     """A `topics.core.run.Run`. Numbers of blocks are counted from the section's first one."""
 
     __slots__ = (
+        "_first_seqs",
         "_fresh",
         "_last_seqs",
         "_live_counts",
@@ -73,6 +74,7 @@ class SegmentRun:
         self.first_ts = section.first_ts
         self.last_ts = section.last_ts
         self._states = bytearray(section.blocks)
+        self._first_seqs: array[int] | None = None
         self._last_seqs: array[int] | None = None
         self._live_counts: I64 | None = None
         self._live_sizes: I64 | None = None
@@ -207,10 +209,37 @@ class SegmentRun:
 
     def is_live(self, seq: int) -> bool:
         number = bisect_left(self._last_seqs or self._load_last_seqs(), seq)
-        place = seq - int(self._entries()["first_seq"][number])
+        # Asked of every message of a heap before it is taken, so that nothing is mapped for it.
+        if self._first_seqs is None:
+            self._first_seqs = array("Q", self._entries()["first_seq"].tobytes())
+        place = seq - self._first_seqs[number]
         marks = self._marks(number)
         # There may be seqs between blocks that were never stored.
         return place >= 0 and (marks is None or marks[place] != DEAD)
+
+    def count_live(self, first_seq: int, last_seq: int) -> int:
+        last_seqs = self._last_seqs or self._load_last_seqs()
+        first, last = bisect_left(last_seqs, first_seq), bisect_left(last_seqs, last_seq)
+        count = self._count_in_block(first, first_seq, last_seq)
+        if first < last:
+            count += int(self._counts()[first + 1 : last].sum()) + self._count_in_block(last, first_seq, last_seq)
+        return count
+
+    def _count_in_block(self, number: int, first_seq: int, last_seq: int) -> int:
+        entry = self._entries()[number]
+        # There may be seqs between blocks that were never stored.
+        start, end = max(first_seq, int(entry["first_seq"])), min(last_seq, int(entry["last_seq"]))
+        return runs.count_live(self._marks(number), int(entry["first_seq"]), start, end) if start <= end else 0
+
+    def _counts(self) -> I64:
+        """Live records of each block, from the flags alone."""
+        if self._live_counts is None:
+            counts = self._entries()["count"].astype(np.int64)
+            for number in range(self._section.blocks):
+                if (marks := self._marks(number)) is not None:
+                    counts[number] -= bytes(marks).count(DEAD_FLAG)
+            self._live_counts = counts
+        return self._live_counts
 
     def flagged_live(self) -> int:
         """Records that are not flagged as deleted in the file; no block is looked at."""

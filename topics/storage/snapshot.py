@@ -288,7 +288,9 @@ def _read_contents(path: str, view: memoryview, number: int, previous: int, on_d
             lost += 1
             at = end_at
             continue
-        _take(found, contents)
+        if not _take(found, contents):
+            report(at, f"an entry of snapshot {number} is none")
+            lost += 1
         at = frame.padded(found.end)
     if found is None or found.kind != Kind.FILE_END or at != len(view) or not _adds_up(found, number, contents, lost):
         report(at, f"snapshot {number} does not end as it was written")
@@ -302,7 +304,7 @@ def _read_header(view: memoryview) -> tuple[SnapshotHeader | None, int]:
         return None, 0
     try:
         return _header_decoder.decode(found.body), frame.padded(found.end)
-    except msgspec.DecodeError:
+    except frame.UNREADABLE:
         return None, 0
 
 
@@ -318,7 +320,7 @@ def _adds_up(end: Frame, number: int, contents: _Contents, lost: int) -> bool:
     """Whether a file holds as many entries as its end says, `lost` ones included."""
     try:
         said = _end_decoder.decode(end.body)
-    except msgspec.DecodeError:
+    except frame.UNREADABLE:
         return False
     puts, removes = len(contents.puts), len(contents.removes)
     whole = (said.puts, said.removes) == (puts, removes)
@@ -342,13 +344,19 @@ def _lost_key(view: memoryview, at: int, end_at: int) -> bytes | None:
     return bytes(body[_KEY_LEN.size : _KEY_LEN.size + key_bytes]) if key_bytes <= body_len else None
 
 
-def _take(found: Frame, contents: _Contents) -> None:
+def _take(found: Frame, contents: _Contents) -> bool:
+    """Take an entry in; whether it is one."""
     if found.kind == Kind.PUT:
+        if len(found.body) < _KEY_LEN.size:
+            return False
         (key_bytes,) = _KEY_LEN.unpack_from(found.body, 0)
         value_at = _KEY_LEN.size + key_bytes
+        if value_at > len(found.body):
+            return False
         contents.puts[bytes(found.body[_KEY_LEN.size : value_at])] = bytes(found.body[value_at:])
     elif found.kind == Kind.REMOVE:
         contents.removes.append(bytes(found.body))
+    return True
 
 
 def _next_frame(view: memoryview, at: int, salt: int) -> int:

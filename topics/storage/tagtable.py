@@ -43,14 +43,20 @@ I64 = npt.NDArray[np.int64]
 
 class TagTable:
     def __init__(self, body: memoryview, first_seq: int) -> None:
+        """Raises `ValueError` or `struct.error` when the body is no table."""
         self._count, seq_bytes, postings = _HEADER.unpack_from(body, 0)
+        if seq_bytes not in (4, 8):
+            raise ValueError(f"a posting has 4 or 8 bytes, not {seq_bytes}")
         at = _HEADER.size
+        text_at = at + 2 * 4 * self._count + seq_bytes * postings
+        if text_at > len(body):
+            raise ValueError(f"a table of {self._count} tags and {postings} postings does not fit {len(body)} bytes")
         self._tag_ends = np.frombuffer(body, "<u4", self._count, at)
         at += 4 * self._count
         self._post_ends = np.frombuffer(body, "<u4", self._count, at)
         at += 4 * self._count
         self._postings = np.frombuffer(body, f"<u{seq_bytes}", postings, at)
-        self._text = body[at + seq_bytes * postings :]
+        self._text = body[text_at:]
         self._first_seq = first_seq
 
     def find(self, match: Match) -> U64:

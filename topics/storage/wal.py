@@ -112,9 +112,10 @@ class Wal:
     def queued_bytes(self, shard: int) -> int:
         return self._committers[shard].metrics.queue_bytes
 
-    def work(self) -> bool:
-        """Without threads: run one round of every shard; False when there was nothing to do."""
-        worked = [committer.work() for committer in self._committers]
+    def work(self, shard: int | None = None) -> bool:
+        """Without threads: run one round of a shard, or of every one; False when there was nothing to do."""
+        committers = self._committers if shard is None else self._committers[shard : shard + 1]
+        worked = [committer.work() for committer in committers]
         return any(worked)
 
     def due_ns(self) -> int | None:

@@ -87,7 +87,7 @@ def read_header(view: memoryview, path: str, shard: int, number: int) -> tuple[F
         raise Damaged(f"{path} does not begin with a readable WAL file header", file=path, offset=0)
     try:
         header = msgspec.msgpack.decode(found.body, type=FileHeader)
-    except msgspec.DecodeError as error:
+    except frame.UNREADABLE as error:
         raise Damaged(f"the header of {path} cannot be decoded: {error}", file=path, offset=0) from error
     if header.version != FORMAT_VERSION:
         message = f"{path} has WAL format version {header.version}, this program reads version {FORMAT_VERSION}"

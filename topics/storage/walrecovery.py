@@ -43,6 +43,18 @@ class LastStop(Enum):
     """What was written but not synced may be gone. Said again at later starts until a `trim` names a newer snapshot."""
 
 
+def not_understood(directory: str, log_id: int, position: int, error: Exception) -> Damaged:
+    """A fact that is whole and says nothing to us. To leave it out would lose what it says."""
+    return Damaged(
+        f"{directory}: position {position} of log {log_id} is whole, but cannot be read: {error}. Most likely a newer "
+        "version has written it: open the directory with that one",
+        file=directory,
+        log_id=log_id,
+        position=position,
+        at_risk=((log_id, position, position),),
+    )
+
+
 class WalRecovery:
     def __init__(
         self,
@@ -57,7 +69,7 @@ class WalRecovery:
     ) -> None:
         """`snapshot_no` is the newest snapshot there is (0: none) and `covered` what it covers."""
         self._fs = fs
-        self._directory = directory
+        self.directory = directory
         self._settings = settings
         self._clock = clock
         self._salt_source = salt_source
@@ -141,7 +153,7 @@ class WalRecovery:
         if self.losses and not everything_covered:
             message = f"{self.losses[0].message}: after a salvage a snapshot must cover everything before a start"
             raise Damaged(message, file=self.losses[0].file, offset=self.losses[0].offset)
-        self._fs.make_dir(self._directory)
+        self._fs.make_dir(self.directory)
         if everything_covered:
             self._obsolete += [file.path for file in files]
             starts = self._new_layout(snapshot_no)
@@ -157,7 +169,7 @@ class WalRecovery:
     def _open_files(self, names: list[str], salvage: bool) -> list[ScannedFile]:
         found = []
         for shard, number in sorted(parsed for name in names if (parsed := parse_name(name)) is not None):
-            path = f"{self._directory}/{file_name(shard, number)}"
+            path = f"{self.directory}/{file_name(shard, number)}"
             file, loss = open_file(self._fs, path, shard, number, salvage)
             found.append(file)
             if loss is not None:
@@ -170,7 +182,7 @@ class WalRecovery:
             return
         for scan in self._scans:
             if not scan.files:
-                path = f"{self._directory}/{file_name(scan.shard, 1)}"
+                path = f"{self.directory}/{file_name(scan.shard, 1)}"
                 message = f"{path} or a later file of shard {scan.shard} is missing: it has none"
                 if not self._salvage:
                     raise Damaged(message, file=path, offset=0)
@@ -179,8 +191,8 @@ class WalRecovery:
     def _agreed_shards(self, files: list[ScannedFile]) -> int:
         counts = {file.header.shards for file in files if file.header}
         if len(counts) > 1:
-            message = f"the WAL files in {self._directory} disagree about the number of shards: {sorted(counts)}"
-            raise Damaged(message, file=self._directory)
+            message = f"the WAL files in {self.directory} disagree about the number of shards: {sorted(counts)}"
+            raise Damaged(message, file=self.directory)
         # The names count too, as in a salvage there may be no readable header.
         return max([*counts, *(file.shard + 1 for file in files)], default=0)
 
@@ -225,7 +237,7 @@ class WalRecovery:
             for start in starts:
                 opened.append(
                     ShardFiles(
-                        self._fs, self._directory, self._clock, self._salt_source, self._settings.file_bytes, start
+                        self._fs, self.directory, self._clock, self._salt_source, self._settings.file_bytes, start
                     )
                 )
         except OSError:
@@ -244,7 +256,7 @@ class WalRecovery:
         for path in self._erased:
             shred(self._fs, path)
         if self._obsolete or spares or self._erased:
-            self._fs.sync_dir(self._directory)
+            self._fs.sync_dir(self.directory)
 
 
 def run_now(report: Callable[[], None]) -> None:

@@ -209,7 +209,7 @@ class ShardScan:
                 break
             elif kind == Kind.TRIMMED:
                 file.trimmed = True
-                self._note_trimmed(file.path, offset, msgspec.msgpack.decode(view[body_at:body_end], type=Trimmed))
+                self._take_trimmed(file.path, offset, view[body_at:body_end])
             offset = (body_end + CHECKSUM.size + ALIGN - 1) & -ALIGN
             if offset > report_at:
                 self.bytes_done = done + offset
@@ -258,6 +258,14 @@ class ShardScan:
         risk = (log_id, known + 1, position - 1)
         if not any(risk in loss.at_risk for loss in self.losses):
             self._report(file, offset, f"log {log_id} jumps from position {known} to {position}", (risk,))
+
+    def _take_trimmed(self, path: str, offset: int, body: memoryview) -> None:
+        try:
+            trimmed = msgspec.msgpack.decode(body, type=Trimmed)
+        except frame.UNREADABLE as error:
+            self._note(path, offset, f"which files are needed cannot be decoded: {error}", ())
+        else:
+            self._note_trimmed(path, offset, trimmed)
 
     def _note_trimmed(self, path: str, offset: int, trimmed: Trimmed) -> None:
         self.oldest = max(self.oldest, trimmed.oldest)

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from topics.errors import InvalidRequest
+from topics.jsontext import NOT_UNDERSTOOD
 from topics.limits import PARTITIONS_MAX, U64_MAX, WS_REQUEST_ID_CHARS_MAX
 from topics.wire import json
 from topics.wire.numbers import whole
@@ -83,7 +84,7 @@ def request_id_of(message: bytes) -> RequestId:
     """What a client calls its command, as far as that can be read from one that is refused."""
     try:
         found = _named_decoder.decode(message).request_id
-    except (msgspec.DecodeError, RecursionError):
+    except NOT_UNDERSTOOD:
         return None
     return found if isinstance(found, str | int) and _is_short(found) else None
 

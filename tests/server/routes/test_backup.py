@@ -160,5 +160,11 @@ async def test_a_disk_without_room_for_the_checkpoint_is_told(tmp_path: Path) ->
         faults.fail("write_at", errno.ENOSPC, path="*.data.tmp")
         answer = await api.get("/v0/backup")
         assert answer.refusal == (503, "unavailable") and "No space left" in answer.error["message"]
+        faults.fail("write_at", errno.ENOSPC, path="*.data.tmp")
+        answer = await api.post("/v1/snapshot")
+        assert answer.refusal == (503, "UNAVAILABLE") and "No space left" in answer.error["message"]
+        faults.fail("write_at", errno.ENOSPC, path="*.data.tmp")
+        answer = await api.post("/v0/topics/orders/delete", {"before_seq": 1, "erase": True})
+        assert answer.refusal == (503, "unavailable") and "could not be erased" in answer.error["message"]
         assert await metric(api, "topics_backup_running") == 0
         assert verify_archive(put((await download(api))[1]), ARCHIVE)
