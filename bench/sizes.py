@@ -40,6 +40,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs in a short queue, and done in a long one; the others are what a long one has beside them."""
     queue_ready: int
     queue_leased: int
+    heap_messages: int
+    """In a heap with a long backlog."""
     spark_records: int
     spark_batches: int
     """Micro-batches of which the time is taken."""
@@ -71,6 +73,7 @@ FULL = Sizes(
     queue_short=40_000,
     queue_ready=1_000_000,
     queue_leased=100_000,
+    heap_messages=2_000_000,
     spark_records=2_000_000,
     spark_batches=30,
 )
@@ -100,6 +103,7 @@ QUICK = Sizes(
     queue_short=2_000,
     queue_ready=8_000,
     queue_leased=2_000,
+    heap_messages=8_000,
     spark_records=10_000,
     spark_batches=3,
 )

@@ -10,6 +10,7 @@ from bench.measures import (
     checkpoint,
     groups,
     heaps,
+    heaps_depth,
     http_batches,
     http_latency,
     http_memory,
@@ -78,6 +79,7 @@ GROUPS: dict[str, Measure] = {
 """Consumer groups against those of Redis, with the same cores as the server."""
 HEAPS: dict[str, Measure] = {
     "heaps": heaps.run,
+    "heaps_depth": heaps_depth.run,
 }
 """Messages by priority, against sorted sets of Redis and priorities of beanstalkd, with the same cores."""
 SQL: dict[str, Measure] = {

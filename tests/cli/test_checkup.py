@@ -4,7 +4,7 @@ import pytest
 
 from topics.cli import checkup
 from topics.cli.checkup import Finding, Verdict
-from topics.limits import GIB, MIB
+from topics.limits import DAY_MS, GIB, MIB
 
 NOW = 1_780_420_000_000
 
@@ -37,6 +37,9 @@ NOW = 1_780_420_000_000
         (checkup.exposure("0.0.0.0", True), "ok", "with keys"),
         (checkup.exposure("0.0.0.0", False), "bad", "TOPICS_API_KEYS"),
         (checkup.exposure("::", False), "bad", "TOPICS_API_KEYS"),
+        (checkup.certificate(NOW, NOW + 90 * DAY_MS, "c.pem"), "ok", "c.pem is good for 90 days"),
+        (checkup.certificate(NOW, NOW + 3 * DAY_MS, "c.pem"), "warning", "renew it"),
+        (checkup.certificate(NOW, NOW, "c.pem"), "bad", "c.pem has expired"),
         (checkup.latency(3.0), "ok", "3.0 ms"),
         (checkup.latency(300.0), "warning", "batch writes"),
         (checkup.skew(NOW, NOW - 900), "ok", "the same"),

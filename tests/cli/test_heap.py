@@ -80,3 +80,13 @@ def test_a_directory_takes_its_leases_back(topics: Command, topic: str) -> None:
     assert said.lines[0]["payload_json"] == 1 and "use --ack" in said.err
     assert topics.good("heap", "pop", topic, "--ack")[0]["attempts"] == 0
     assert topics.good("heap", "peek", topic) == []
+
+
+def test_a_heap_that_is_not_there_can_be_made(topics: Command, topic: str) -> None:
+    topics.good("heap", "create", topic)
+    missing = topics("heap", "pop", f"{topic}-nope")
+    assert missing.code == 3 and "`topics heap create NAME` makes one" in missing.err
+    assert "`topics heap ls` lists" in topics("dlq", "ls", f"{topic}-nope").err
+    topics.good("write", f"{topic}-log", "1")
+    other = topics("heap", "pop", f"{topic}-log")
+    assert other.code == 4 and "`topics heap create NAME` makes one" in other.err

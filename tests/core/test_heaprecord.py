@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from base64 import b64encode
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from topics.core import heaprecord
 from topics.core.heapcommands import Enqueue
 from topics.core.records import Records
 from topics.heapmodel import NewMessage
+from topics.limits import NESTING_MAX
 from topics.model import BASE64, ENCODING
 
 MESSAGES = st.builds(
@@ -89,3 +93,41 @@ def test_what_is_no_priority_counts_as_none(text: str) -> None:
     pair.rig.log(HEAP).append(records.encode(1, 5), pair.config)
     assert heaprecord.priorities(pair.rig.log(HEAP), [1, 2]).tolist() == [0, -5]
     assert heaprecord.read(pair.rig.log(HEAP), 1).priority == 0
+
+
+DEEP = b"[" * (NESTING_MAX + 1) + b"]" * (NESTING_MAX + 1)
+
+
+@pytest.mark.parametrize(
+    "payloads",
+    [
+        [],
+        [b"1"],
+        [b"1", b'{"a":[2]}', b'"x"'],
+        [b"[1", b"2]", b"3,4"],
+        [b"1,2"],
+        [b"1", b""],
+        [b"1", b" 2 "],
+        [b"1", b"\xff"],
+        [b"1", '"ü"'.encode()],
+        [b"1", DEEP],
+        [b"[" * NESTING_MAX + b"]" * NESTING_MAX] * 3,
+        [b"1]", b"[2"],
+    ],
+)
+def test_payloads_looked_at_together_are_what_they_are_alone(payloads: list[bytes]) -> None:
+    """Together it is only said that all of them are JSON when each of them is; what is stored is the same."""
+    alone = [heaprecord.is_json(payload) for payload in payloads]
+    assert not heaprecord.are_all_json(payloads) or all(alone)
+    if payloads:
+        made = heaprecord.records_of([NewMessage(payload=payload, is_json=True) for payload in payloads])
+        texts = [json.loads(bytes(data)) for data in made.datas]
+        for payload, good, text in zip(payloads, alone, texts, strict=True):
+            assert text == (json.loads(payload) if good else b64encode(payload).decode())
+
+
+def test_plain_payloads_are_taken_for_json_at_a_glance() -> None:
+    assert heaprecord.are_all_json([b"1", b'{"a":[2]}', b'"x"']) and heaprecord.are_all_json(
+        [b"[%b]" % (b"1," * 2000 + b"1")] * 2
+    )
+    assert not heaprecord.are_all_json([b"[1", b"2]", b"3,4"])

@@ -4,9 +4,7 @@ import pytest
 
 from tests.core.heaprig import HEAP, HeapPair, ref_of
 from tests.core.rig import frozen
-from topics.core import heaprecord, pop
 from topics.core.heapcommands import AckMessages, Enqueue, Pop, Popper
-from topics.core.log import Log
 from topics.core.machine import Bounds
 from topics.errors import InvalidRequest, NotAHeap
 from topics.heapmodel import NewMessage
@@ -28,23 +26,6 @@ def test_equal_priorities_come_in_the_order_of_time_over_all_partitions() -> Non
         pair.step(Enqueue(HEAP, [NewMessage(payload=b"%d" % number, priority=5)], partition))
     (answer,) = pair.step(Pop(HEAP, [Popper("a", 9)]))
     assert [message.payload for message in answer.messages] == [b"0", b"1", b"2", b"3", b"4", b"5"]
-
-
-def test_the_time_of_a_message_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the backlog is on disk, each look may read a block."""
-    pair = HeapPair(partitions=8)
-    for partition in range(8):
-        pair.enqueue(*range(20), partition=partition)
-    looked: list[int] = []
-
-    def ts_at(log: Log, seq: int) -> int:
-        looked.append(seq)
-        return heaprecord.ts_at(log, seq)
-
-    monkeypatch.setattr(pop, "ts_at", ts_at)
-    for _ in range(50):
-        assert len(pair.step_pop("a", 1)) == 1
-    assert len(looked) <= 8 + 50
 
 
 def test_some_partitions_only() -> None:

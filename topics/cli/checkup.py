@@ -11,7 +11,7 @@ from enum import StrEnum
 from ipaddress import ip_address
 
 from topics.cli.screen import counted, sized
-from topics.limits import GIB
+from topics.limits import DAY_MS, GIB
 
 SYNC_FAST_US = 2_000
 SYNC_SLOW_US = 20_000
@@ -23,6 +23,7 @@ NOFILE_GOOD = 8192
 EARLIEST_NOW_MS = 1_735_689_600_000
 """The first of January 2025: before it, this program did not exist."""
 SKEW_MS = 2_000
+CERTIFICATE_DAYS_MIN = 14
 LAG_MS = 100
 LATENCY_MS = 100
 FLEETING = frozenset({"tmpfs", "ramfs", "devtmpfs"})
@@ -141,6 +142,16 @@ def exposure(host: str, has_keys: bool) -> Finding:
     if has_keys or is_loopback(host):
         return good("access", found)
     return bad("access", found, "others can reach it: set TOPICS_API_KEYS, or TOPICS_HOST=127.0.0.1")
+
+
+def certificate(now_ms: int, ends_ms: int, path: str) -> Finding:
+    """Of gRPC: how long clients will believe it."""
+    days = (ends_ms - now_ms) // DAY_MS
+    advice = "renew it; the server reads it when it starts"
+    if ends_ms <= now_ms:
+        return bad("gRPC TLS", f"{path} has expired: no client will believe it", advice)
+    found = f"{path} is good for {counted(days, 'day')}"
+    return warning("gRPC TLS", found, advice) if days < CERTIFICATE_DAYS_MIN else good("gRPC TLS", found)
 
 
 # ---- a server

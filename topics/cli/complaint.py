@@ -15,6 +15,7 @@ from topics.errors import (
     Forbidden,
     InvalidSetting,
     InvalidSql,
+    NotAHeap,
     NotAQueue,
     NotReady,
     PipelineNotFound,
@@ -36,6 +37,7 @@ _NEXT: tuple[tuple[type[TopicsError], str], ...] = (
     (PipelineNotFound, "`topics pipeline ls` lists those there are"),
     (RouterCycle, "that is --allow-cycle here"),
     (NotAQueue, "`topics topic create NAME --type queue` makes one"),
+    (NotAHeap, "`topics heap create NAME` makes one"),
     (StageNotFound, "it may have expired; stage the records again"),
     (InvalidSetting, "`topics settings` shows them all"),
     (Unauthorized, "name a key with --key or TOPICS_API_KEY"),
@@ -48,11 +50,19 @@ _NEXT: tuple[tuple[type[TopicsError], str], ...] = (
     (ShuttingDown, "try again when it is back"),
     (Throttled, "try again a little later"),
 )
+_WITHOUT_TOPIC = {
+    "heap": "`topics heap create NAME` makes one, `topics heap ls` lists those there are",
+    "dlq": "`topics heap ls` lists those there are",
+    "queue": "`topics topic create NAME --type queue` makes one, `topics queue ls` lists those there are",
+}
+"""What helps where a topic is missing, by commands that want one of a kind."""
 
 
-def complain(error: TopicsError) -> None:
+def complain(error: TopicsError, command: str = "") -> None:
     """Say an error on stderr."""
     advice = next((text for kind, text in _NEXT if isinstance(error, kind)), "")
+    if isinstance(error, TopicNotFound):
+        advice = _WITHOUT_TOPIC.get(command, advice)
     message = error.message
     # Some messages know better than a table what is to be done.
     if advice and "`topics " not in message:
@@ -74,14 +84,14 @@ def say(message: str, code: str) -> None:
         console.print(text, soft_wrap=True)
 
 
-def ending(error: Exception | KeyboardInterrupt) -> Exit:
+def ending(error: Exception | KeyboardInterrupt, command: str = "") -> Exit:
     """How a command ends that this stopped, after it has been said. Raises what is a bug of ours."""
     match error:
         case CycloptsError():
             say(f"{_usage(error)}; see `{' '.join(('topics', *(error.command_chain or ())))} --help`", "usage")
             return Exit.USAGE
         case TopicsError():
-            complain(error)
+            complain(error, command)
             return exit_of(error)
         case KeyboardInterrupt():
             say("stopped by Ctrl-C", "interrupted")

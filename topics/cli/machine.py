@@ -1,13 +1,11 @@
-"""What a data directory stands on: its disk and file system, the limits and the clock of the machine, the port."""
+"""What a data directory stands on: its disk and file system, the limits and the clock of the machine, its ports."""
 
 from __future__ import annotations
 
 import platform
 import resource
 import secrets
-import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from importlib.util import find_spec
@@ -17,11 +15,11 @@ from os.path import abspath, dirname
 from topics import __version__
 from topics.cli import checkup
 from topics.cli.checkup import Finding, bad, good, warning
+from topics.cli.listening import ports
 from topics.cli.pretty import moment
-from topics.cli.probe import Probe
 from topics.clock import SystemClock
 from topics.engine.anatomy import dissect
-from topics.errors import DirectoryLocked, InvalidSetting, TopicsError
+from topics.errors import DirectoryLocked, InvalidSetting
 from topics.limits import KIB
 from topics.settings import Settings, load, strangers
 from topics.storage.fs import RealFs
@@ -42,7 +40,7 @@ def machine(directory: str | None) -> Iterator[Finding]:
     settings = settings if directory is None else replace(settings, data_dir=directory)
     yield _settings()
     yield checkup.exposure(settings.host, settings.api_keys is not None)
-    yield _port(settings)
+    yield from ports(settings)
     yield from _directory(settings)
     yield checkup.open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     total = _memory_bytes()
@@ -65,25 +63,6 @@ def _settings() -> Finding:
         found = ", ".join(f"{name} is set but is no setting" for name in unknown)
         return warning("settings", found, "; ".join(dict.fromkeys(unknown.values())))
     return good("settings", "all can be used")
-
-
-def _port(settings: Settings) -> Finding:
-    """Whether the port is free, and if not, whether that is us."""
-    place = f"{settings.host} port {settings.port}"
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind((settings.host, settings.port))
-        return good("port", f"{place} is free")
-    except OSError as error:
-        why = error.strerror
-    with suppress(TopicsError):
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        answer = Probe(f"http://{host}:{settings.port}", None).get("/v0/health")
-        if "version" in answer.fields:
-            return good("port", f"topics {answer.fields['version']} runs on {place}")
-    return bad("port", f"{place}: {why}", "stop the other program, or choose another with --port or TOPICS_PORT")
 
 
 def _directory(settings: Settings) -> Iterator[Finding]:

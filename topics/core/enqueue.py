@@ -240,8 +240,11 @@ def enqueue(machine: Machine, command: Enqueue, now_ms: int) -> Outcome:
     log.remember(fact)
     facts = [] if config.durability is Durability.EPHEMERAL else [StoredFact(log.log_id, True, fact.buffers())]
     texts = message_ids(encoded.ts, log.partition, encoded.first_seq, encoded.count)
-    ids = {place: (text, log.partition) for place, text in zip(found.fresh, texts, strict=True)}
-    reply = _reply(command, answers(found, ids))
+    if len(fresh) == len(command.messages):
+        told = tuple([Enqueued(message_id=text, partition=log.partition) for text in texts])
+    else:
+        told = answers(found, {place: (text, log.partition) for place, text in zip(found.fresh, texts, strict=True)})
+    reply = _reply(command, told)
     return Outcome(reply, facts, config.durability is Durability.FSYNC, log, encoded.last_seq, config.durability)
 
 

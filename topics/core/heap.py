@@ -173,6 +173,13 @@ class Heap(Queue):
 
     # ---- bringing the order up to date
 
+    def is_still(self, log: Log, now_ms: int) -> bool:
+        """Whether nothing is ready, and `look` would not change that. Most partitions are, so this costs little."""
+        if self.order.count or self.exhausted or self.cursor <= log.visible_seq or self.leases.may_give_free:
+            return False
+        due_ms = self.leases.next_due_ms()
+        return due_ms is None or due_ms > now_ms
+
     def look(self, log: Log, config: TopicConfig, now_ms: int) -> None:
         """Let time act, and put in order what came or became free."""
         self.leases.expire(now_ms)
@@ -261,11 +268,15 @@ class Heap(Queue):
             order.pop()
         return None
 
-    def take(self, key: int) -> None:
-        """The caller takes what `head` said, to lease it at once or to give it back."""
+    def take_best(self, log: Log, count: int) -> list[int]:
+        """Take the best so many out of the order, or all there are, to lease them at once or to give them back."""
         order = self.order
-        while order.first() == key:
-            order.pop()
+        taken: list[int] = []
+        while len(taken) < count and (key := self.head(log)) is not None:
+            while order.first() == key:
+                order.pop()
+            taken.append(key)
+        return taken
 
     def give_back(self, keys: Iterable[int]) -> None:
         for key in keys:

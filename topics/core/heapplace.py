@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from topics.core.heap import Heap, is_live
@@ -103,8 +104,9 @@ def lease_token(token: int, partition: int, seq: int) -> str:
     return f"{LEASE_ID_PREFIX}{token:x}.{partition:x}.{seq:x}"
 
 
+@lru_cache(maxsize=4096)
 def parse_lease_token(text: str) -> tuple[int, int, int] | None:
-    """Token, partition and seq; None when it is no lease token."""
+    """Token, partition and seq; None when it is no lease token. One that is settled is parsed twice or more."""
     found = _TOKEN.fullmatch(text)
     return None if found is None else (int(found[1], 16), int(found[2], 16), int(found[3], 16))
 

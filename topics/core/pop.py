@@ -11,39 +11,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from topics.core import heapletters
 from topics.core.claim import clamp_lease_ms, stored_fact
 from topics.core.facts import Claimed, Hand
 from topics.core.heapcommands import Pop, Popper
-from topics.core.heaporder import SEQ_BITS, SEQ_MASK
+from topics.core.heapfind import Found, find_best
+from topics.core.heaporder import SEQ_MASK
 from topics.core.heapplace import Part, find_heap, is_unicode, lease_token
-from topics.core.heaprecord import Stored, read, ts_at
-from topics.core.leases import LEASED, LeaseTable
+from topics.core.leases import LEASED
 from topics.core.names import check_node
 from topics.core.outcome import BegunMove, Outcome, StoredFact
 from topics.core.registry import Topic
 from topics.core.shares import deal, shares
-from topics.core.spine import Candidate, Spine
 from topics.core.ulid import message_id
-from topics.errors import InvalidRequest, TopicsError
+from topics.errors import InvalidRequest
 from topics.heapmodel import PoppedMessage, PoppedMessages
-from topics.limits import CLAIM_BYTES_MAX, DEAD_LETTERS_PER_PASS_MAX
+from topics.limits import DEAD_LETTERS_PER_PASS_MAX
 
 if TYPE_CHECKING:
     from topics.core.machine import Machine
-
-
-class _Found:
-    """What one pass found: messages in order, each with its partition and its key."""
-
-    def __init__(self) -> None:
-        self.parts: list[Part] = []
-        self.keys: list[int] = []
-        self.messages: list[Stored] = []
-
-    def give_back(self) -> None:
-        for part, key in zip(self.parts, self.keys, strict=True):
-            part.heap.give_back((key,))
 
 
 def pop(machine: Machine, command: Pop, now_ms: int) -> Outcome:
@@ -52,7 +40,7 @@ def pop(machine: Machine, command: Pop, now_ms: int) -> Outcome:
         check_popper(popper)
     topic, parts = find_heap(machine, command.topic, now_ms, command.partitions, command.without)
     wanted = _wanted(machine, topic, command)
-    found = _find(parts, sum(wanted))
+    found = find_best(parts, sum(wanted))
     facts: list[StoredFact] = []
     moves = [begun for part in parts for begun in _bury(machine, topic, part, facts, now_ms)]
     places = deal(list(range(len(found.keys))), shares(len(found.keys), wanted))
@@ -100,79 +88,41 @@ def check_popper(popper: Popper) -> None:
 
 def _wanted(machine: Machine, topic: Topic, command: Pop) -> list[int]:
     """How many each may get at most: what it asks for, as far as it and the heap may have more out."""
-    left = room_of_heap(machine, topic)
+    room = Room(machine, topic)
+    left = room.count
     wanted = []
     for popper in command.poppers:
-        most = min(popper.max, machine.bounds.claim_max, left, room_of(machine, topic, popper))
+        most = min(popper.max, machine.bounds.claim_max, left, room.of(popper))
         wanted.append(most)
         left -= most
     return wanted
 
 
-def room_of_heap(machine: Machine, topic: Topic) -> int:
-    """How many more messages of a heap may be leased."""
-    held = sum(leases.counts[LEASED] for leases in _leases(machine, topic))
-    return max(0, machine.bounds.heap_in_flight_max - held)
+class Room:
+    """How many more messages of a heap may be leased, as things are now."""
 
+    def __init__(self, machine: Machine, topic: Topic) -> None:
+        queues = [machine.logs[log_id].queue for log_id in topic.log_ids()]
+        self._tables = [queue.leases for queue in queues if queue is not None]
+        self._leases_max = machine.bounds.heap_leases_max
+        self._entries = sum(map(len, self._tables))
+        leased = sum(leases.counts[LEASED] for leases in self._tables) if self._entries else 0
+        self.count = max(0, machine.bounds.heap_in_flight_max - leased)
+        """By all consumers together."""
 
-def room_of(machine: Machine, topic: Topic, popper: Popper) -> int:
-    """How many more messages of a heap one consumer may have."""
-    tables = _leases(machine, topic)
-    held = sum(leases.holders.lease_count(popper.consumer, popper.connection) for leases in tables)
-    return max(0, machine.bounds.heap_leases_max - held)
-
-
-def _leases(machine: Machine, topic: Topic) -> list[LeaseTable]:
-    queues = [machine.logs[log_id].queue for log_id in topic.log_ids()]
-    return [queue.leases for queue in queues if queue is not None]
-
-
-def _find(parts: list[Part], limit: int) -> _Found:
-    """Take the best messages out of the order, as many as are asked for and as may travel together."""
-    spine = Spine()
-    by_partition = {part.log.partition: part for part in parts}
-    alone = len(parts) == 1
-    for part in parts:
-        _show(spine, part, alone)
-    found = _Found()
-    left_bytes = CLAIM_BYTES_MAX
-    try:
-        while len(found.keys) < limit and left_bytes > 0 and (best := spine.take()) is not None:
-            part = by_partition[best.partition]
-            message = read(part.log, best.seq)
-            left_bytes -= len(message.payload)
-            if left_bytes < 0 and found.keys:
-                break
-            key = best.rank << SEQ_BITS | best.seq
-            part.heap.take(key)
-            part.heap.sizes[best.seq] = message.size_bytes
-            found.parts.append(part)
-            found.keys.append(key)
-            found.messages.append(message)
-            _show(spine, part, alone)
-    except TopicsError:
-        found.give_back()
-        raise
-    return found
-
-
-def _show(spine: Spine, part: Part, alone: bool) -> None:
-    key = part.heap.head(part.log)
-    if key is None:
-        return
-    seq = key & SEQ_MASK
-    # The time decides between partitions only: within one, seqs do. To know it a block may have to be read.
-    if not alone and part.heap.head_time[0] != key:
-        part.heap.head_time = key, ts_at(part.log, seq)
-    ts = 0 if alone else part.heap.head_time[1]
-    spine.show(part.log.partition, (Candidate(key >> SEQ_BITS, ts, part.log.partition, seq),))
+    def of(self, popper: Popper) -> int:
+        """By one consumer; where all of them have less than one may have, nobody is asked what it has."""
+        if self._entries + popper.max <= self._leases_max:
+            return popper.max
+        held = sum(leases.holders.lease_count(popper.consumer, popper.connection) for leases in self._tables)
+        return max(0, self._leases_max - held)
 
 
 def _hand_out(
     machine: Machine,
     topic: Topic,
     popper: Popper,
-    found: _Found,
+    found: Found,
     places: list[int],
     deadline_ms: int,
     hands: dict[int, list[Hand]],
@@ -195,11 +145,10 @@ def _hand_out(
     return PoppedMessages(topic=topic.name, messages=messages)
 
 
-def _message(topic: Topic, found: _Found, place: int, token: int, deliveries: int, deadline_ms: int) -> PoppedMessage:
+def _message(topic: Topic, found: Found, place: int, token: int, deliveries: int, deadline_ms: int) -> PoppedMessage:
     part, key, message = found.parts[place], found.keys[place], found.messages[place]
     partition, seq = part.log.partition, key & SEQ_MASK
-    own_retries = message.max_retries
-    return PoppedMessage(
+    popped = PoppedMessage(
         message_id=message_id(message.ts, partition, seq),
         topic=topic.name,
         partition=partition,
@@ -209,10 +158,17 @@ def _message(topic: Topic, found: _Found, place: int, token: int, deliveries: in
         lease_token=lease_token(token, partition, seq),
         lease_deadline_ms=deadline_ms,
         attempts=deliveries - 1,
-        max_retries=topic.config.max_retries if own_retries is None else own_retries,
+        max_retries=topic.config.max_retries,
+        is_json=message.is_json,
+    )
+    if message.is_plain:
+        return popped
+    own_retries = message.max_retries
+    return msgspec.structs.replace(
+        popped,
+        max_retries=popped.max_retries if own_retries is None else own_retries,
         producer_id=message.producer_id,
         epoch=message.epoch,
         sequence=message.sequence,
-        is_json=message.is_json,
         meta=message.own_meta,
     )

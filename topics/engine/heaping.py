@@ -21,11 +21,11 @@ import msgspec
 
 from topics.core.heap import Heap
 from topics.core.heapcommands import NackMessages, Pop, Popper, ReleaseLeases
-from topics.core.heapplace import Part, find_heap, find_topic
+from topics.core.heapplace import Part, find_topic
 from topics.core.leases import LEASED
 from topics.core.log import Log
 from topics.core.machine import Machine
-from topics.core.pop import bury, check_popper, room_of, room_of_heap
+from topics.core.pop import Room, bury, check_popper
 from topics.core.registry import Topic
 from topics.engine.enqueuing import Enqueuing, Submit
 from topics.engine.heapline import HeapLine, HeapWaiter, Partitions, PopStream
@@ -325,17 +325,18 @@ class Heaping(HeapLooking):
 
     def _serve_from(self, line: HeapLine, found: Topic, now_ms: int) -> None:
         """Hand out what there is, move away what failed too often, and see when to look again."""
-        parts = self._running(found, now_ms)
-        while line.waiters and self._pass(line, found, parts, now_ms) and line.waiters:
-            parts = self._running(found, now_ms)
+        running = self._running(found)
+        parts = _lively(running, found, now_ms)
+        while parts and line.waiters and self._pass(line, found, parts, now_ms) and line.waiters:
+            parts = _lively(running, found, now_ms)
         if any(part.heap.exhausted for part in parts):
             self._bury(line, found, now_ms)
-        self._wake_for(line, parts)
+        self._wake_for(line, running)
 
-    def _running(self, topic: Topic, now_ms: int) -> list[Part]:
-        """The partitions whose disks work, as they are by now."""
-        stopped = [at for at, log_id in enumerate(topic.log_ids()) if self._stopped(log_id) is not None]
-        return find_heap(self._machine, topic.name, now_ms, (), stopped)[1]
+    def _running(self, topic: Topic) -> list[Part]:
+        """The partitions whose disks work."""
+        logs = [self._machine.logs[log_id] for log_id in topic.log_ids() if self._stopped(log_id) is None]
+        return [Part(log, log.queue) for log in logs if isinstance(log.queue, Heap)]
 
     def _pass(self, line: HeapLine, topic: Topic, parts: list[Part], now_ms: int) -> bool:
         """One pass for those in line who wait for the same partitions as the first; whether another may find more."""
@@ -344,9 +345,10 @@ class Heaping(HeapLooking):
             open_parts = [part for part in parts if not partitions or part.log.partition in partitions]
             ready = sum(part.heap.ready_count(part.log) for part in open_parts)
             own = (waiter for waiter in line.waiters if waiter.partitions == partitions)
+            room = Room(self._machine, topic)
             # Who has as many as it may is not in the way of the others.
-            able = (waiter for waiter in own if room_of(self._machine, topic, waiter.popper))
-            chosen = list(islice(able, min(ready, room_of_heap(self._machine, topic))))
+            able = (waiter for waiter in own if room.of(waiter.popper))
+            chosen = list(islice(able, min(ready, room.count)))
             if chosen and not self._hand_out(line, chosen, partitions, open_parts, now_ms):
                 continue
             served = served or bool(chosen)
@@ -450,3 +452,11 @@ class Heaping(HeapLooking):
         ]
         heapify(self._deadlines)
         self._deadlines_max = 2 * len(self._deadlines) + DEADLINES_SLACK
+
+
+def _lively(running: Iterable[Part], topic: Topic, now_ms: int) -> list[Part]:
+    """The partitions that may have something to hand out, as they are by now."""
+    found = [part for part in running if not part.heap.is_still(part.log, now_ms)]
+    for part in found:
+        part.heap.look(part.log, topic.config, now_ms)
+    return found

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from topics.core.heappriorities import Bucket, Waiting
 from topics.heapmodel import (
     DeadMessage,
     Enqueued,
@@ -74,64 +75,44 @@ def _moment_or_none(ms: int | None) -> datetime | None:
     return None if ms is None else moment(ms)
 
 
-def _payload(payload: bytes, is_json: bool) -> dict[str, Any]:
-    return {"payload_json": Raw(payload)} if is_json else {"payload": payload}
+def _shared(message: PoppedMessage | PeekedMessage | DeadMessage) -> dict[str, Any]:
+    """What every message has, wherever it is met."""
+    return {
+        "message_id": message.message_id,
+        "topic": message.topic,
+        "partition_id": message.partition,
+        "payload_json" if message.is_json else "payload": Raw(message.payload) if message.is_json else message.payload,
+        "priority": message.priority,
+        "enqueued_time": moment(message.enqueued_ms),
+        "attempts": message.attempts,
+        "max_retries": message.max_retries,
+        "producer_id": message.producer_id,
+        "epoch": message.epoch,
+        "sequence": message.sequence,
+        "meta": message.meta,
+    }
 
 
 def popped(message: PoppedMessage) -> PoppedItem:
     return PoppedItem(
-        message_id=message.message_id,
-        topic=message.topic,
-        partition_id=message.partition,
-        priority=message.priority,
-        enqueued_time=moment(message.enqueued_ms),
-        attempts=message.attempts,
-        max_retries=message.max_retries,
-        producer_id=message.producer_id,
-        epoch=message.epoch,
-        sequence=message.sequence,
-        meta=message.meta,
-        lease_token=message.lease_token,
-        lease_deadline=moment(message.lease_deadline_ms),
-        **_payload(message.payload, message.is_json),
+        **_shared(message), lease_token=message.lease_token, lease_deadline=moment(message.lease_deadline_ms)
     )
 
 
 def peeked(message: PeekedMessage) -> PeekedItem:
     return PeekedItem(
-        message_id=message.message_id,
-        topic=message.topic,
-        partition_id=message.partition,
-        priority=message.priority,
-        enqueued_time=moment(message.enqueued_ms),
-        attempts=message.attempts,
-        max_retries=message.max_retries,
-        producer_id=message.producer_id,
-        epoch=message.epoch,
-        sequence=message.sequence,
-        meta=message.meta,
+        **_shared(message),
         state=message.state.value,
         is_leased=message.is_leased,
         in_dlq=message.in_dlq,
         lease_deadline=_moment_or_none(message.lease_deadline_ms),
         not_before=_moment_or_none(message.not_before_ms),
-        **_payload(message.payload, message.is_json),
     )
 
 
 def dead(message: DeadMessage) -> DeadItem:
     return DeadItem(
-        message_id=message.message_id,
-        topic=message.topic,
-        partition_id=message.partition,
-        priority=message.priority,
-        enqueued_time=moment(message.enqueued_ms),
-        attempts=message.attempts,
-        max_retries=message.max_retries,
-        producer_id=message.producer_id,
-        epoch=message.epoch,
-        sequence=message.sequence,
-        meta=message.meta,
+        **_shared(message),
         dead_time=moment(message.died_ms),
         reason=message.reason,
         history=[
@@ -141,7 +122,6 @@ def dead(message: DeadMessage) -> DeadItem:
         dlq_topic=message.dlq_topic,
         dlq_partition_id=message.dlq_partition,
         dlq_seq=message.dlq_seq,
-        **_payload(message.payload, message.is_json),
     )
 
 
@@ -214,4 +194,18 @@ def heap_stats(stats: HeapStats) -> dict[str, Any]:
             }
             for partition in stats.partitions
         },
+    }
+
+
+def bucket(found: Bucket) -> dict[str, Any]:
+    return {"priority_min": found.least, "priority_max": found.most, "count": found.messages}
+
+
+def waiting(part: Waiting) -> dict[str, Any]:
+    return {
+        "partition_id": part.partition,
+        "ready": part.ready,
+        "best_priority": part.best,
+        "oldest_time": _moment_or_none(part.oldest_ms),
+        "dead_lettered": part.dead_lettered,
     }

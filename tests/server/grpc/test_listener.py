@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -15,11 +14,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from tests.client.rig import on_loop
+from tests.server.grpc.certificates import certificate
 from topics import testing
 from topics.errors import InvalidSetting
 from topics.proto import messages as proto
 from topics.proto.messages import DISHEAP, HEAPS, methods_of
 from topics.server.app import Server
+from topics.server.grpc import listener
 from topics.settings import Settings
 from topics.testing import SimClock
 
@@ -161,18 +162,22 @@ async def test_streams_of_a_key_are_bounded() -> None:
         await (await opened(one)).read()
 
 
+@on_loop
+async def test_calls_beyond_what_a_connection_may_have_wait_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that keeps to the bound is never refused, also when many calls end at once and others begin."""
+    monkeypatch.setattr(listener, "STREAMS_PER_CONNECTION_MAX", 10)
+    async with (
+        testing.server(no_grpc=False) as server,
+        grpc.aio.insecure_channel(server.grpc_address, [("grpc.enable_retries", 0)]) as channel,
+    ):
+        await calling(channel, DISHEAP, "MakeHeap")(proto.MakeHeapReq(topic="jobs"))
+        enqueue = calling(channel, DISHEAP, "Enqueue")
+        codes = await asyncio.gather(*(code_of(enqueue(proto.EnqueueReq(topic="jobs"))) for _ in range(200)))
+        assert set(codes) == {grpc.StatusCode.OK}
+
+
 def _waiting() -> Any:
     return proto.PopReq(topic="jobs", wait_time=proto.Duration(seconds=20))
-
-
-def certificate(directory: Path) -> tuple[Path, Path]:
-    """One that signs itself, made by the system's own tool."""
-    key, chain = directory / "key.pem", directory / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", str(key), "-out", str(chain), "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    subprocess.run(command, check=True, capture_output=True)
-    return key, chain
 
 
 @on_loop

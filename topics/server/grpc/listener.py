@@ -108,6 +108,8 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_MS // 2),
         ("grpc.max_concurrent_streams", STREAMS_PER_CONNECTION_MAX),
+        # It counts calls that have ended and are not cleared away yet, and so refuses clients that keep to the bound.
+        ("grpc.http.overload_protection", 0),
         ("grpc.max_receive_message_length", settings.max_body_bytes + ENVELOPE_BYTES),
         ("grpc.max_send_message_length", -1),
         # Two servers on one port would each get some of the clients.

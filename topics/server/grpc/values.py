@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from topics.errors import InvalidRequest
@@ -170,15 +169,12 @@ def pop_item(message: PoppedMessage) -> Any:
     return proto.PopItem(**_popped(message))
 
 
-def work_items(messages: Iterable[PoppedMessage]) -> Any:
-    return proto.WorkResponse(items=proto.WorkItems(items=map(message, messages)))
-
-
 def message(popped: PoppedMessage) -> Any:
     return proto.Message(**_popped(popped), is_json=popped.is_json, meta=popped.meta)
 
 
-def _popped(message: PoppedMessage) -> dict[str, Any]:
+def _shared(message: PoppedMessage | PeekedMessage | DeadMessage) -> dict[str, Any]:
+    """What every message has, wherever it is met."""
     return {
         "message_id": message.message_id,
         "topic": message.topic,
@@ -186,14 +182,17 @@ def _popped(message: PoppedMessage) -> dict[str, Any]:
         "payload": message.payload,
         "priority": message.priority,
         "enqueued_time": timestamp(message.enqueued_ms),
-        "lease_token": message.lease_token,
-        "lease_deadline": timestamp(message.lease_deadline_ms),
         "attempts": message.attempts,
         "max_retries": message.max_retries,
         "producer_id": message.producer_id,
         "epoch": message.epoch,
         "sequence": message.sequence,
     }
+
+
+def _popped(message: PoppedMessage) -> dict[str, Any]:
+    leased = {"lease_token": message.lease_token, "lease_deadline": timestamp(message.lease_deadline_ms)}
+    return _shared(message) | leased
 
 
 def peek_item(message: PeekedMessage) -> Any:
@@ -213,35 +212,17 @@ def peeked_message(message: PeekedMessage) -> Any:
 
 def _peeked(message: PeekedMessage) -> dict[str, Any]:
     deadline_ms = message.lease_deadline_ms
-    return {
-        "message_id": message.message_id,
-        "topic": message.topic,
-        "partition_id": message.partition,
-        "payload": message.payload,
-        "priority": message.priority,
-        "enqueued_time": timestamp(message.enqueued_ms),
-        "attempts": message.attempts,
-        "max_retries": message.max_retries,
+    return _shared(message) | {
         "is_leased": message.is_leased,
         "lease_deadline": None if deadline_ms is None else timestamp(deadline_ms),
         "in_dlq": message.in_dlq,
-        "producer_id": message.producer_id,
-        "epoch": message.epoch,
-        "sequence": message.sequence,
     }
 
 
 def dead_letter(message: DeadMessage) -> Any:
     return proto.DeadLetter(
-        message_id=message.message_id,
-        topic=message.topic,
-        partition_id=message.partition,
-        payload=message.payload,
-        priority=message.priority,
-        enqueued_time=timestamp(message.enqueued_ms),
+        **_shared(message),
         dead_time=timestamp(message.died_ms),
-        attempts=message.attempts,
-        max_retries=message.max_retries,
         reason=message.reason,
         history=[
             {"at": timestamp(failed.at_ms), "reason": failed.reason, "consumer": failed.consumer}
@@ -252,9 +233,6 @@ def dead_letter(message: DeadMessage) -> Any:
         dlq_seq=message.dlq_seq,
         is_json=message.is_json,
         meta=message.meta,
-        producer_id=message.producer_id,
-        epoch=message.epoch,
-        sequence=message.sequence,
     )
 
 

@@ -26,6 +26,7 @@ from topics.server.context import Context
 from topics.server.grpc import values
 from topics.server.grpc.calls import Asker
 from topics.server.grpc.delivering import Delivering
+from topics.server.grpc.itembytes import items_bytes
 from topics.server.grpc.popstream import delivering_of, stopped
 from topics.server.grpc.settling import Settling
 from topics.server.grpc.stopping import Stopping
@@ -118,7 +119,7 @@ class WorkCall:
                 self._room.set()
                 await write(proto.WorkResponse(settled=settling.answer()))
             if messages := delivering.take(ITEMS_MAX, ITEMS_BYTES_MAX):
-                await write(values.work_items(messages))
+                await write(items_bytes(messages))
             elif settling is None:
                 if not self._settles:
                     delivering.check()
