@@ -1,0 +1,296 @@
+"""The checkers of batches, groups, routers and streams: what is fine, and for each rule a history that they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.testing.checkers.histories import Making, grant, rules
+from topics.testing.checkers import CHECKERS, Call, History, Topic, check
+from topics.testing.checkers.batch import check_batches
+from topics.testing.checkers.dedup import check_dedup
+
+LEFT, RIGHT = "left#0", "right#0"
+
+
+def batch(unknown: bool = False) -> Making:
+    """One of two records, 1 for the left and 2 for the right."""
+    made = Making(LEFT, batches=True)
+    made.call("stage", {"stage": "s1", "ids": [1]}, {}, place=LEFT)
+    made.call("stage", {"stage": "s2", "ids": [2]}, {}, place=RIGHT)
+    asked = {"key": ("p", 1), "stages": ["s1", "s2"], "parts": [(LEFT, [1]), (RIGHT, [2])]}
+    made.call("publish", asked, None if unknown else {"written": [1]}, place="")
+    return made
+
+
+def look(made: Making, left: bool, right: bool, final: bool = True) -> History:
+    for place, number, there in ((LEFT, 1, left), (RIGHT, 2, right)):
+        made.read(*([(1, number)] if there else []), upto=1, place=place, asked={"final": final})
+    return made.end() if final else made.history
+
+
+def test_a_batch_is_there_as_a_whole() -> None:
+    assert rules(check_batches, look(batch(), True, True)) == []
+
+
+def test_a_batch_that_is_there_in_part() -> None:
+    for unknown in (False, True):
+        assert "part" in rules(check_batches, look(batch(unknown), True, False))
+        assert "part" in rules(check_batches, look(batch(unknown), False, True))
+
+
+def test_a_batch_that_was_answered_and_is_not_there() -> None:
+    assert rules(check_batches, look(batch(), False, False)) == ["lost"]
+    assert rules(check_batches, look(batch(unknown=True), False, False)) == []
+
+
+def test_a_batch_that_is_seen_bit_by_bit() -> None:
+    made = batch()
+    made.read((1, 1), place=LEFT)
+    made.read(upto=1, place=RIGHT)
+    made.read((1, 2), place=RIGHT)
+    assert rules(check_batches, made.history) == ["moment"]
+
+
+def test_a_batch_may_be_seen_by_one_reader_and_not_by_one_who_asked_before() -> None:
+    made = batch()
+    early = made.read(upto=1, place=RIGHT)
+    made.read((1, 1), place=LEFT)
+    made.read((1, 2), place=RIGHT)
+    assert rules(check_batches, made.history) == [] and early.ok
+
+
+def test_a_stage_that_nobody_published_can_be_read() -> None:
+    made = Making(LEFT, batches=True)
+    made.call("stage", {"stage": "s1", "ids": [1]}, {}, place=LEFT)
+    made.read((1, 1), place=LEFT)
+    assert rules(check_batches, made.history) == ["hidden"]
+
+
+def test_results_come_with_the_job_they_are_of() -> None:
+    made = Making(LEFT, batches=True)
+    made.call("complete", {"items": [1], "leases": ["a"], "parts": [(RIGHT, [7])]}, {"skipped": []})
+    made.read(upto=1, place=RIGHT, asked={"final": True})
+    assert rules(check_batches, made.end()) == ["lost"]
+
+
+def test_a_transaction_of_a_heap_that_came_in_part() -> None:
+    made = Making("heap", batches=True)
+    made.call("enqueue", {"ids": [1, 2], "key": "t"})
+    made.claim(grant("m1", "a", 100, 200, id=1))
+    assert rules(check_batches, made.history) == []
+    assert rules(check_batches, made.end()) == ["part"]
+    made.call("letters", {}, {"ids": [2]})
+    assert rules(check_batches, made.history) == []
+
+
+def test_a_publish_that_gets_two_answers() -> None:
+    made = batch()
+    made.call("publish", {"key": ("p", 1), "stages": [], "parts": []}, {"written": [2]}, place="")
+    assert rules(check_dedup, made.history) == ["answer"]
+
+
+# ---- groups
+
+
+class Group(Making):
+    def consume(self, first: int, last: int, at: int = 100, claim: str = "", **more: Any) -> Call:
+        answer = {
+            "claim": claim or f"{first} at {at}", "first_seq": first, "last_seq": last,
+            "records": [(seq, seq) for seq in range(first, last + 1)], "granted_ms": at, "deadline_ms": at + 100,
+            "committed_seq": 0, "gap": None, **more,
+        }  # fmt: skip
+        return self.call("consume", {"group": "g"}, answer)
+
+    def say(self, verb: str, claim: Call, unknown: bool = False, **answer: Any) -> Call:
+        first, last = claim.answer["first_seq"], claim.answer["last_seq"]
+        asked = {"group": "g", "claim": claim.answer["claim"], "first_seq": first, "last_seq": last}
+        told = {"acked": last - first + 1, "deadline_ms": 0, **answer}
+        return self.call(f"group_{verb}", asked, None if unknown else told)
+
+    def broken(self) -> list[str]:
+        return rules(CHECKERS["group"], self.history)
+
+
+def test_a_group_that_is_one() -> None:
+    made = Group()
+    made.write((1, 1), (2, 2), (3, 3))
+    first = made.consume(1, 2)
+    made.consume(3, 3)
+    made.say("ack", first, committed_seq=2)
+    made.consume(3, 3, at=300, committed_seq=2)
+    assert made.broken() == []
+
+
+def test_a_committed_seq_that_goes_back() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 2), committed_seq=2)
+    made.consume(3, 3, committed_seq=1)
+    assert made.broken() == ["back"]
+
+
+def test_two_who_have_the_same_records() -> None:
+    for at, expected in ((200, ["live"]), (201, [])):
+        made = Group()
+        made.consume(1, 3)
+        made.consume(3, 4, at=at)
+        assert made.broken() == expected
+
+
+def test_records_that_are_kept_longer() -> None:
+    made = Group()
+    made.say("extend", made.consume(1, 3), deadline_ms=400)
+    made.consume(3, 4, at=300)
+    assert made.broken() == ["live"]
+
+
+def test_records_that_may_have_been_given_back() -> None:
+    made = Group()
+    made.say("nack", made.consume(1, 3), unknown=True)
+    made.consume(1, 3, at=150)
+    assert made.broken() == []
+
+
+def test_acked_records_that_come_again() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 2))
+    made.consume(2, 3, at=300)
+    assert made.broken() == ["done"]
+
+
+def test_an_ack_of_a_part_promises_nothing_of_the_rest() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 2), acked=1)
+    made.consume(2, 3, at=300)
+    assert made.broken() == []
+
+
+def test_a_record_that_was_passed_over() -> None:
+    made = Group()
+    made.write((1, 1), (2, 2))
+    made.say("ack", made.consume(2, 2), committed_seq=2)
+    assert made.broken() == ["passed"]
+
+
+def test_a_record_that_was_lost_and_told_is_not_passed_over() -> None:
+    made = Group()
+    made.write((1, 1), (2, 2))
+    made.say("ack", made.consume(2, 2, gap=(1, 1, "restart")), committed_seq=2)
+    assert made.broken() == []
+
+
+def test_a_claim_with_records_beside_its_range() -> None:
+    made = Group()
+    made.consume(1, 2, records=[(1, 1), (3, 3)])
+    assert made.broken() == ["range"]
+
+
+# ---- routers
+
+
+def copied(*rows: tuple[int, int], final: bool = True, **source: Any) -> list[str]:
+    """What is broken when these are the copies of records 1, 2, 3, which are at seqs 1, 2, 3."""
+    made = Making("from#0", **source)
+    made.history.topics["to#0"] = Topic(source="from#0")
+    made.write((1, 1), (2, 2), (3, 3))
+    made.read((1, 1), (2, 2), (3, 3), place="from#0", asked={"final": True})
+    made.read(*rows, place="to#0", asked={"final": True})
+    return rules(CHECKERS["router"], made.end() if final else made.history)
+
+
+def test_a_router_that_copies() -> None:
+    assert copied((1, 1), (2, 2), (3, 3)) == []
+    assert copied((1, 1), (5, 2), (9, 3)) == []
+
+
+def test_a_copy_of_nothing() -> None:
+    assert copied((1, 1), (2, 2), (3, 3), (4, 9)) == ["invented"]
+
+
+def test_copies_in_another_order() -> None:
+    assert copied((1, 2), (2, 1), (3, 3)) == ["order"]
+
+
+def test_a_record_that_is_copied_twice() -> None:
+    assert "twice" in copied((1, 1), (2, 2), (3, 2), (4, 3))
+
+
+def test_a_record_that_is_not_copied() -> None:
+    assert copied((1, 1), (2, 3)) == ["missing"]
+    assert copied((1, 1), (2, 3), final=False) == []
+
+
+def test_copies_that_a_power_loss_took_come_again() -> None:
+    for synced, expected in ((False, []), (True, ["order", "twice"])):
+        made = Making("from#0")
+        made.history.topics["to#0"] = Topic(source="from#0", synced=synced)
+        made.write((1, 1), (2, 2))
+        made.read((1, 1), (2, 2), place="to#0")
+        made.die()
+        made.read((1, 1), (2, 2), place="from#0", asked={"final": True})
+        made.read((66, 1), (67, 2), place="to#0", asked={"final": True})
+        assert rules(CHECKERS["router"], made.end()) == expected
+
+
+# ---- streams
+
+
+def watched() -> Making:
+    made = Making()
+    made.write((1, 1), (2, 2), (3, 3), (4, 4))
+    return made
+
+
+def heard(made: Making) -> list[str]:
+    return rules(CHECKERS["stream"], made.history)
+
+
+def test_a_stream_that_tells_everything_once() -> None:
+    made = watched()
+    made.hear([(1, 1), (2, 2)], from_seq=0, to_seq=2)
+    made.hear(gap=(3, 3))
+    made.hear([(4, 4)], from_seq=3, to_seq=4)
+    made.end()
+    assert heard(made) == []
+
+
+def test_a_record_or_a_gap_that_comes_twice() -> None:
+    made = watched()
+    made.hear([(1, 1), (2, 2)], from_seq=0, to_seq=2)
+    made.hear([(2, 2), (3, 3)], from_seq=1, to_seq=3)
+    assert heard(made) == ["order"]
+    made = watched()
+    made.hear(gap=(1, 2))
+    made.hear(gap=(2, 2))
+    assert heard(made) == ["order"]
+
+
+def test_a_record_that_is_another_one() -> None:
+    made = watched()
+    made.hear([(1, 9)], from_seq=0, to_seq=1)
+    assert heard(made) == ["record"]
+
+
+def test_a_record_that_is_passed_over() -> None:
+    made = watched()
+    made.hear([(1, 1), (3, 3)], from_seq=0, to_seq=3)
+    assert heard(made) == ["missed"]
+    made = watched()
+    made.delete(before_seq=3)
+    made.hear([(3, 3)], from_seq=0, to_seq=3)
+    assert heard(made) == []
+
+
+def test_a_stream_that_stops_before_the_end() -> None:
+    made = watched()
+    made.hear([(1, 1), (2, 2)], from_seq=0, to_seq=2)
+    assert heard(made) == []
+    made.end()
+    assert heard(made) == ["behind"]
+
+
+def test_all_checkers_are_asked() -> None:
+    made = Making()
+    made.read((1, 7))
+    made.claim(grant(1, "a", 100, 200))
+    made.claim(grant(1, "b", 150, 250, attempts=2))
+    assert {violation.rule for violation in check(made.history)} == {"log.invented", "lease.live"}

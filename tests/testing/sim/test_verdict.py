@@ -1,0 +1,102 @@
+"""The simulator itself: the same seed is the same life, everything happens in it, and a failure can be seen again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from topics.testing.sim import __main__ as command
+from topics.testing.sim import runner
+from topics.testing.sim.tally import load
+from topics.testing.sim.verdict import Result, live
+
+SEEDS = (2, 4)
+
+
+def test_the_same_seed_is_the_same_life_byte_for_byte() -> None:
+    first = [live(seed) for seed in SEEDS]
+    again = [live(seed) for seed in SEEDS]
+    assert [one.digest for one in first] == [one.digest for one in again]
+    assert [(one.events, one.simulated_ms) for one in first] == [(one.events, one.simulated_ms) for one in again]
+    assert len({one.digest for one in first}) == len(SEEDS), "other seeds are other lives"
+
+
+def test_a_seed_is_the_same_life_in_another_process() -> None:
+    """Also when strings hash to something else there."""
+    expected = live(SEEDS[0]).digest
+    told = subprocess.run(
+        [sys.executable, "-m", "topics.testing.sim", "--seed", str(SEEDS[0])],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+        timeout=120,
+    )
+    assert f"history: {expected}" in told.stderr
+
+
+# ---- many seeds
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, broken: int = 0) -> list[int]:
+    """Lives that are over at once; those that were run."""
+    ran: list[int] = []
+
+    def run(seed: int, life_ms: int = 0) -> Result:
+        ran.append(seed)
+        return Result(seed, ["log.lost: t"] if seed == broken else [], events=5, simulated_ms=1000)
+
+    monkeypatch.setattr(runner, "run_seed", run)
+    return ran
+
+
+def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "proof" / "simulator.json"
+    ran = fake(monkeypatch)
+    monkeypatch.setattr(runner, "CHUNK", 10)
+    assert runner.run_many(1, 30, path, minutes=1e-9).seeds == 10, "the time is over after the first of them"
+    assert runner.run_many(1, 30, path).seeds == 30
+    assert ran == list(range(1, 31)), "each once"
+    assert runner.run_many(1, 30, path).simulated_ms == 30_000 and len(ran) == 30
+
+
+def test_other_code_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "simulator.json"
+    ran = fake(monkeypatch)
+    runner.run_many(1, 5, path)
+    told = msgspec.json.decode(path.read_bytes())
+    path.write_bytes(msgspec.json.encode(told | {"code": "other"}))
+    assert load(path, 1).seeds == 0
+    path.write_bytes(b"{")
+    assert load(path, 1).seeds == 0
+    runner.run_many(1, 5, path)
+    assert ran == [*range(1, 6), *range(1, 6)]
+
+
+def test_what_was_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "simulator.json"
+    fake(monkeypatch, broken=3)
+    runner.run_many(1, 5, path, command="the command")
+    told = msgspec.json.decode(path.read_bytes())
+    fields = {"date", "seeds", "first_seed", "steps", "simulated_ms", "faults", "operations", "checks", "failures"}
+    assert fields | {"command"} <= told.keys()
+    assert (told["seeds"], told["first_seed"], told["steps"], told["command"]) == (5, 1, 25, "the command")
+    (failure,) = told["failures"]
+    assert failure["seed"] == 3 and failure["command"] == "python -m topics.testing.sim --seed 3"
+
+
+def test_a_failing_seed_prints_how_to_see_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(monkeypatch, broken=3)
+    given = ["--seeds", "4", "--processes", "1", "--out", str(tmp_path / "out.json")]
+    assert command.main(given) == 1
+    assert "python -m topics.testing.sim --seed 3" in capsys.readouterr().err
+    assert command.main(["--seeds", "2", "--processes", "1", "--out", str(tmp_path / "other.json")]) == 0
+    with pytest.raises(SystemExit):
+        command.main(["--seeds", "0"])

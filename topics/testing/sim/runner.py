@@ -1,0 +1,65 @@
+"""Many seeds, one after the other or on several processors, with a tally that is saved as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from topics.clock import SystemClock
+from topics.testing.sim.tally import Tally, load, replay_command
+from topics.testing.sim.verdict import Result, live
+from topics.testing.sim.world import LIFE_MS
+
+CHUNK = 20
+"""Seeds between two looks at the clock, and two savings."""
+
+OnDone = Callable[[Result], None]
+
+
+def run_seed(seed: int, life_ms: int = LIFE_MS) -> Result:
+    """One life. A defect of the simulated world is a failure of its seed, too."""
+    try:
+        return live(seed, life_ms)
+    except Exception as error:
+        error.add_note(f"see it again: {replay_command(seed)}")
+        raise
+
+
+def run_many(
+    first_seed: int,
+    count: int,
+    path: Path,
+    *,
+    processes: int = 1,
+    minutes: float = 0,
+    command: str = "",
+    on_done: OnDone = lambda result: None,
+) -> Tally:
+    """Run the seeds that are missing in the tally at `path`, for so many minutes at most; 0 is without end."""
+    tally = load(path, first_seed)
+    tally.command = command
+    clock = SystemClock()
+    until_ns = clock.ticks_ns() + int(minutes * 60e9) if minutes else None
+    seeds = range(first_seed + tally.seeds, first_seed + count)
+    for results in _chunks(seeds, processes):
+        for result in results:
+            tally.add(result)
+            on_done(result)
+        tally.save(path)
+        if until_ns is not None and clock.ticks_ns() > until_ns:
+            break
+    return tally
+
+
+def _chunks(seeds: range, processes: int) -> Iterator[list[Result]]:
+    chunks = (seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK))
+    if processes == 1:
+        for chunk in chunks:
+            yield [run_seed(seed) for seed in chunk]
+        return
+    # Each a fresh interpreter: a life leaves nothing behind, but what a fork takes along is not asked for either.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for chunk in chunks:
+            yield list(pool.map(run_seed, chunk))

@@ -1,0 +1,58 @@
+"""What became of a life: which promises its history shows to be broken, and all that is counted of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+
+from topics.testing.checkers import check
+from topics.testing.checkers.events import History, Violation
+from topics.testing.sim.restored import check_restored
+from topics.testing.sim.world import LIFE_MS, World
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of one seed."""
+
+    seed: int
+    violations: list[str] = field(default_factory=list)
+    operations: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    events: int = 0
+    simulated_ms: int = 0
+    histories: int = 1
+    """How many were checked."""
+    digest: str = ""
+    """Of the whole history: the same seed always has the same."""
+
+
+def live(seed: int, life_ms: int = LIFE_MS) -> Result:
+    """One life, from its beginning to the verdict; the last backup of it is restored and looked at, too."""
+    world = World(seed, life_ms)
+    world.run()
+    notes = world.notes
+    violations = check(notes.history)
+    violations += [Violation("server.problem", text) for text in (*notes.problems, *world.machine.problems)]
+    if world.archives:
+        violations += check_restored(notes.history, *world.archives[-1], seed=seed)
+    return Result(
+        seed=seed,
+        violations=[str(violation) for violation in violations],
+        operations=notes.counts,
+        faults=notes.faults,
+        events=world.timeline.happened,
+        simulated_ms=notes.now_ms,
+        histories=1 + bool(world.archives),
+        digest=digest(notes.history),
+    )
+
+
+def digest(history: History) -> str:
+    """Tells histories apart, byte for byte."""
+    hashed = hashlib.sha256()
+    for part in (history.calls, history.faults, history.heard):
+        for one in part:
+            hashed.update(repr(one).encode())
+    return hashed.hexdigest()[:32]
