@@ -11,7 +11,7 @@ PYTHON ?= $(shell for candidate in python3 python3.14 python3.13 python3.12 pyth
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check tools docs site bench soak clean
+.PHONY: help setup run test check tools docs site bench soak mutants fuzz coverage clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ test: check tools ## Lint, types, import contracts and all tests
 	@echo "tests"
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-check: setup ## Lint, types and import contracts only
+check: setup ## Lint, types, import contracts and dependencies only
 	@echo "lint"
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { $(BIN)/ruff format --check .; exit 1; }
@@ -34,6 +34,8 @@ check: setup ## Lint, types and import contracts only
 	@$(BIN)/mypy --no-error-summary
 	@echo "import contracts"
 	@$(BIN)/lint-imports > $(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
+	@echo "dependencies"
+	@$(BIN)/python -m proof.audit
 
 # The documents' tours run with curl, web pages in chromium, Spark on Java, changes of tables on PostgreSQL. A machine without them gets them if we may install
 # them, and leaves those tests out if not.
@@ -66,8 +68,20 @@ site: setup ## Build the documents as a site: site/index.html
 bench: setup ## Measure speed
 	@$(BIN)/python -m bench
 
-soak: setup ## Minutes of load, crashes and random search
-	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q -m soak --timeout 3600
+# ONLY names a part, MINUTES how long those go on that have no end of their own.
+soak: setup ## Hours of load, crashes and random search; goes on where it was
+	@$(BIN)/python -m proof soak $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
+
+mutants: setup ## Break the code in many ways and see that a test fails each time
+	@$(BIN)/python -m proof mutants $(if $(ONLY),--only $(ONLY))
+
+# ONLY names a decoder, MINUTES when to stop; the next run goes on from there.
+fuzz: setup ## Give every decoder ten million inputs that nobody would send
+	@$(BIN)/python -m proof fuzz $(ONLY) $(if $(MINUTES),--minutes $(MINUTES))
+
+# TESTS names some of them, to be measured alone.
+coverage: setup ## Run the tests and see which lines and branches they reach
+	@$(BIN)/python -m proof coverage $(TESTS)
 
 clean: ## Remove .venv, the site and every cache
 	@rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis topics.egg-info

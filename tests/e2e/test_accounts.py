@@ -30,8 +30,8 @@ def test_from_the_first_link_over_a_kill_to_the_command_line(tmp_path: Path) -> 
     directory = tmp_path / "data"
     with served(directory, variables=AUTH) as server:
         link = server.wait_for("set up")["link"]
-        assert link.startswith(f"{server.url}/#setup=")
-        set_up = {"token": link.partition("#setup=")[2], "email": ADA, "password": PASSWORD}
+        assert link.startswith(f"{server.url}/set-up#")
+        set_up = {"token": link.partition("/set-up#")[2], "email": ADA, "password": PASSWORD}
         signed_in, cookies = posted(server.url, "/v1/auth/setup", set_up)
         cookie = "; ".join(each.partition(";")[0] for each in cookies)
         headers = {"Cookie": cookie, "X-CSRF-Token": signed_in["csrf_token"], "Content-Type": "application/json"}

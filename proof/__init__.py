@@ -1,0 +1,1 @@
+"""What makes docs/PROOF.md: the mutants, the catalogue of faults, the soak, and the page itself. Not shipped."""

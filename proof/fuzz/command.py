@@ -1,0 +1,89 @@
+"""`python -m proof fuzz`: go on fuzzing where the last run left off, until each decoder has had its inputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from proof.fuzz import corpus
+from proof.fuzz.ledger import Ledger
+from proof.fuzz.shrinking import covering
+from proof.fuzz.targets import TARGETS
+from proof.fuzz.worker import inputs_of, search_apart
+
+INPUTS: Final = 10_000_000
+ROUND_INPUTS: Final = 200_000
+ROUND_S: Final = 60.0
+"""A round is what is done of one decoder before it is the next one's turn: a search of its own."""
+KEPT_MAX: Final = 24
+"""Inputs of a decoder that the tests replay, beside its crashes."""
+
+
+def fuzz(
+    *decoders: str,
+    inputs: int = INPUTS,
+    minutes: Annotated[float, Parameter(help="Stop after so many minutes, wherever it is.")] = 0.0,
+    keep: Annotated[
+        bool, Parameter(help="Write a small corpus for the tests out of what was found, and stop.")
+    ] = False,
+) -> int:
+    """Fuzz the decoders (all, or those named) until each has had so many inputs; a run goes on where one left off."""
+    console = Console()
+    unknown = [name for name in decoders if name not in TARGETS]
+    if unknown:
+        console.print(f"there is no decoder {', '.join(unknown)}; there are {', '.join(TARGETS)}")
+        return 2
+    chosen = decoders or tuple(TARGETS)
+    if keep:
+        keep_corpus(chosen)
+        return 0
+    ledger = Ledger()
+    deadline_s = time.monotonic() + minutes * 60 if minutes else float("inf")
+    _rounds(ledger, chosen, inputs, deadline_s, console)
+    _print(ledger, chosen, console)
+    return 1 if any(ledger.of(name).crashes for name in chosen) else 0
+
+
+def _rounds(ledger: Ledger, chosen: Sequence[str], inputs: int, deadline_s: float, console: Console) -> None:
+    columns = (TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bars = {name: progress.add_task(name, total=inputs, completed=ledger.of(name).inputs) for name in chosen}
+        while waiting := [name for name in chosen if ledger.of(name).inputs < inputs]:
+            for name in waiting:
+                if time.monotonic() > deadline_s:
+                    return
+                entry = ledger.of(name)
+                entry.seeds += 1
+                count = min(ROUND_INPUTS, inputs - entry.inputs)
+                seconds = min(ROUND_S, deadline_s - time.monotonic())
+                done = search_apart(name, entry.seeds, count, partial(progress.advance, bars[name]), seconds)
+                entry.inputs += done.inputs
+                entry.arcs = max(entry.arcs, done.arcs)
+                entry.crashes = len(done.crashes)
+                entry.seconds = round(entry.seconds + done.seconds, 1)
+                ledger.save()
+                for crash in done.crashes:
+                    console.print(f"{name}: {crash.what} at {crash.where}: {crash.data[:200]!r}", markup=False)
+
+
+def keep_corpus(chosen: Sequence[str]) -> None:
+    for name in chosen:
+        target = TARGETS[name]
+        corpus.replace(corpus.KEPT / name, covering(target, inputs_of(target), KEPT_MAX))
+
+
+def _print(ledger: Ledger, chosen: Sequence[str], console: Console) -> None:
+    table = Table("decoder", "inputs", "seeds", "arcs", "crashes", "seconds")
+    for name in chosen:
+        entry = ledger.of(name)
+        table.add_row(
+            name, f"{entry.inputs:,}", str(entry.seeds), str(entry.arcs), str(entry.crashes), f"{entry.seconds:.0f}"
+        )
+    console.print(table)

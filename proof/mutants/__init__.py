@@ -1,0 +1,11 @@
+"""Mutants: changes that each break one promise, and must be noticed by the tests. `ALL` is the list of them."""
+
+from __future__ import annotations
+
+from proof.mutants.core import CORE
+from proof.mutants.engine import ENGINE
+from proof.mutants.mutant import Mutant
+from proof.mutants.server import SERVER
+from proof.mutants.storage import STORAGE
+
+ALL: tuple[Mutant, ...] = (*STORAGE, *CORE, *ENGINE, *SERVER)

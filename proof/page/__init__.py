@@ -1,0 +1,1 @@
+"""docs/PROOF.md, made of the results of runs."""

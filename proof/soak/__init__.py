@@ -1,0 +1,1 @@
+"""The long runs, one after the other: `make soak`."""

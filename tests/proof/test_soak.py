@@ -1,0 +1,78 @@
+"""The soak: parts one after the other, those that have passed left out, each within its time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from proof.results import load
+from proof.soak import command
+from proof.soak.command import EXIT_FAILED, EXIT_UNKNOWN, soak
+from proof.soak.part import Part, parts
+from proof.soak.running import run
+from proof.soak.state import State
+from proof.tree import ROOT
+
+
+def part(name: str, program: str, limit_minutes: float = 1, **variables: str) -> Part:
+    return Part(name, "", (sys.executable, "-c", program), limit_minutes, variables)
+
+
+def test_a_part_ends_well_or_badly_or_too_late(tmp_path: Path) -> None:
+    good = run(part("good", "import os; print(os.environ['WORD'])", WORD="well"), tmp_path)
+    assert (good.why, good.last_words) == ("", "well")
+    assert run(part("bad", "raise SystemExit(3)"), tmp_path).why == "ended with 3"
+    late = run(part("late", "import threading; threading.Event().wait()", 0.02), tmp_path)
+    assert late.why == "took longer than 0.02 minutes"
+    assert (tmp_path / "good.log").read_text() == "well\n"
+
+
+def test_what_has_passed_is_not_run_again_until_the_tree_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = tmp_path / "ran"
+    program = f"open({str(ran)!r}, 'a').write('x')"
+    monkeypatch.setattr(
+        command, "parts", lambda minutes: (part("one", program), part("two", "raise SystemExit('[/oh] no')"))
+    )
+    monkeypatch.setattr(command, "tree_hash", lambda: "tree-1")
+    assert soak(results=tmp_path) == EXIT_FAILED
+    assert "two ended with 1:\n[/oh] no" in capsys.readouterr().out
+    assert soak(only=("one",), results=tmp_path) == 0
+    assert ran.read_text() == "x", "it has passed before"
+    assert soak(only=("one",), again=True, results=tmp_path) == 0
+    monkeypatch.setattr(command, "tree_hash", lambda: "tree-2")
+    assert soak(only=("one",), results=tmp_path) == 0
+    assert ran.read_text() == "xxx"
+    stored = load("soak", tmp_path)
+    assert stored is not None and {name: found["passed"] for name, found in stored["parts"].items()} == {
+        "one": True,
+        "two": False,
+    }
+
+
+def test_a_part_that_does_not_exist_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert soak(only=("kll",), results=tmp_path) == EXIT_UNKNOWN
+    assert "there is no part kll; there are mutants, kill" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_a_state_counts_for_its_tree_and_for_no_more_than_was_run(tmp_path: Path) -> None:
+    State("a", 5, tmp_path).note("load", True, 300.0)
+    for tree, minutes, passed in (("a", 5, True), ("a", 2, True), ("a", 6, False), ("a", 0, False), ("b", 5, False)):
+        assert State(tree, minutes, tmp_path).passed("load") is passed, (tree, minutes)
+    State("a", 0, tmp_path).note("load", True, 1800.0)
+    assert State("a", 0, tmp_path).passed("load") and State("a", 99, tmp_path).passed("load")
+    State("a", 0, tmp_path).note("load", False, 1.0, "ended with 1")
+    assert not State("a", 0, tmp_path).passed("load")
+
+
+def test_parts_name_files_that_exist_and_take_their_minutes() -> None:
+    full, short = parts(), parts(0.5)
+    assert [each.name for each in full] == [each.name for each in short]
+    named = [word for each in full for word in each.command if word.startswith("tests/")]
+    assert named and all((ROOT / word).is_file() for word in named)
+    by_name = {each.name: each for each in short}
+    assert by_name["load"].variables == {"SOAK_MINUTES": "0.5"}
+    assert by_name["fuzz"].command[-2:] == by_name["simulator"].command[-2:] == ("--minutes", "0.5")

@@ -1,0 +1,91 @@
+"""Many requests over one connection, sent ahead of their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from tests.client.rig import soon
+
+AHEAD = 32
+"""Requests under way at once."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @property
+    def text(self) -> bytes:
+        lines = {"Host": "topics", **self.headers}
+        if self.body:
+            lines |= {"Content-Type": "application/json", "Content-Length": str(len(self.body))}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        return f"{self.method} {self.path} HTTP/1.1\r\n{head}\r\n".encode() + self.body
+
+
+@dataclass(frozen=True)
+class Told:
+    status: int
+    body: bytes
+
+    @property
+    def message(self) -> str:
+        try:
+            return str(json.loads(self.body)["error"]["message"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+
+
+async def ask_all(url: str, asked: Sequence[Asked]) -> list[Told]:
+    """The answers, in order."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        told: list[Told] = []
+        for at in range(0, len(asked), AHEAD):
+            some = asked[at : at + AHEAD]
+            writer.write(b"".join(each.text for each in some))
+            told += [await soon(read_answer(reader)) for _ in some]
+        return told
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def ask_head(url: str, asked: Asked) -> Told:
+    """The head of an answer that may have no end, on a connection of its own."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        writer.write(asked.text)
+        status, headers = await soon(_head(reader))
+        length = headers.get("content-length")
+        return Told(status, b"" if length is None else await soon(reader.readexactly(int(length))))
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def read_answer(reader: asyncio.StreamReader) -> Told:
+    status, headers = await _head(reader)
+    if headers.get("transfer-encoding") == "chunked":
+        parts = []
+        while size := int((await reader.readline()).strip(), 16):
+            parts.append(await reader.readexactly(size))
+            await reader.readline()
+        await reader.readline()
+        return Told(status, b"".join(parts))
+    return Told(status, await reader.readexactly(int(headers.get("content-length", 0))))
+
+
+async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    pairs = (line.partition(": ") for line in lines if line)
+    return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}
