@@ -12,12 +12,12 @@ def test_a_user_is_added_changed_and_removed(topics: Command, topic: str) -> Non
     said = topics("user", "add", email.upper())
     (made,) = said.lines
     assert said.code == 0 and (made["email"], made["role"], made["status"]) == (email, "viewer", "invited")
-    assert "#setup=" in made["link"] and made["link"].startswith("http://" if "--url" in topics.where else "/#")
+    assert "/set-up#" in made["link"] and made["link"].startswith("http://" if "--url" in topics.where else "/set-up#")
     assert topics("user", "add", email).code == 4
     assert topics.good("user", "role", email, "operator")[0]["role"] == "operator"
     assert topics.good("user", "disable", email)[0]["status"] == "disabled"
     assert topics.good("user", "enable", email)[0]["status"] == "invited"
-    assert "#setup=" in topics.good("user", "passwd", email)[0]["link"]
+    assert "/set-up#" in topics.good("user", "passwd", email)[0]["link"]
     assert [user["role"] for user in topics.good("user", "ls") if user["email"] == email] == ["operator"]
     assert topics.good("user", "rm", email)[0]["deleted"] is True
     assert topics("user", "rm", email).code == 3
@@ -27,7 +27,7 @@ def test_a_user_is_added_changed_and_removed(topics: Command, topic: str) -> Non
 def test_for_people(topics: Command, topic: str) -> None:
     email = f"{topic.lower()[:40]}@example.org"
     said = topics("user", "add", email, "--role", "admin", "--no-json")
-    assert "#setup=" in said.out and "choose a password" in said.err
+    assert "/set-up#" in said.out and "choose a password" in said.err
     assert email in topics("user", "ls", "--no-json").out
     assert f"{email} is viewer now" in topics("user", "role", email, "viewer", "--no-json").out
     assert f"removed {email}" in topics("user", "rm", email, "--no-json").out

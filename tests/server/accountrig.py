@@ -65,7 +65,7 @@ class Served:
     async def signed_up(self, email: str = "ada@example.org") -> Browser:
         """The first user, signed in."""
         browser = self.browser()
-        token = self.server.set_up_link.partition("#setup=")[2]
+        token = self.server.set_up_link.partition("/set-up#")[2]
         answer = await browser.post("/v1/auth/setup", {"token": token, "email": email, "password": PASSWORD})
         assert answer.status == 201, answer.body
         return browser
@@ -74,7 +74,7 @@ class Served:
         """Another user, signed in."""
         link = (await admin.post("/v1/users", {"email": email, "role": role})).body["link"]
         browser = self.browser()
-        token = link.partition("#setup=")[2]
+        token = link.partition("/set-up#")[2]
         assert (await browser.post("/v1/auth/setup", {"token": token, "password": PASSWORD})).status == 201
         return browser
 

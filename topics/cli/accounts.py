@@ -116,7 +116,7 @@ class RemoteDesk:
         return self._whole(await self.call("PATCH", _user(who), {"new_link": True}))
 
     async def use_link(self, link: str, password: str) -> None:
-        await self.call("POST", "/v1/auth/setup", {"token": link.rpartition("=")[2], "password": password})
+        await self.call("POST", "/v1/auth/setup", {"token": link.rpartition("#")[2], "password": password})
 
     async def drop_user(self, who: str) -> Fields:
         return await self.call("DELETE", _user(who))
@@ -175,7 +175,7 @@ class _LocalDesk:
         return _linked(await self._desk.new_link(who))
 
     async def use_link(self, link: str, password: str) -> None:
-        await self._desk.use_link(link.rpartition("=")[2], password)
+        await self._desk.use_link(link.rpartition("#")[2], password)
 
     async def drop_user(self, who: str) -> Fields:
         gone = await self._desk.drop_user(who)
@@ -188,4 +188,4 @@ def _fields(state: msgspec.Struct) -> Fields:
 
 
 def _linked(new: Any) -> Fields:
-    return _fields(new.state) | {"link": f"/#setup={new.token}"}
+    return _fields(new.state) | {"link": new.link}

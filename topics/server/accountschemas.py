@@ -126,6 +126,14 @@ COMPONENTS: dict[str, Schema] = {
             },
         },
     ),
+    "LinkRequest": object_shape("token", {"token": TEXT | {"description": "What the link has behind its `#`."}}),
+    "LinkAnswer": answer_shape(
+        {
+            "first": FLAG | {"description": "Whether it makes the first user, who then chooses an e-mail as well."},
+            "expires_ts": _TIME,
+        },
+        {"email": TEXT | {"description": "Of the user whose password is chosen by it."}},
+    ),
     "PasswordChange": object_shape(
         "current_password new_password",
         {"current_password": TEXT | {"writeOnly": True}, "new_password": _PASSWORD | {"writeOnly": True}},

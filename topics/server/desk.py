@@ -42,6 +42,10 @@ class NewLink:
     state: UserState
     token: str
 
+    @property
+    def link(self) -> str:
+        return link_to(self.token)
+
 
 class Desk:
     def __init__(self, host: Host, hashing: Hashing, clock: Clock) -> None:
@@ -97,11 +101,16 @@ class Desk:
         return NewLink(await self._submit(command, UserState), token)
 
     async def use_link(self, token: str, password: str) -> UserState:
-        hashed_link = link_hash(token)
-        if self.accounts.user_of_link(hashed_link) is None:
-            # Said before a hash is made: guessing links costs nobody anything.
+        # Looked at before a hash is made: guessing links costs nobody anything.
+        self.look_at_link(token)
+        return await self._submit(UseLink(link_hash(token), await self._hashing.password(password)), UserState)
+
+    def look_at_link(self, token: str) -> tuple[str, int]:
+        """The e-mail of the user whose password is chosen by a link, and until when that is possible."""
+        user = self.accounts.user_of_link(link_hash(token))
+        if user is None or user.disabled or user.link_expires_ms <= self._clock.now_ms():
             raise Unauthorized("this link was used already, or is too old; ask an admin for a new one")
-        return await self._submit(UseLink(hashed_link, await self._hashing.password(password)), UserState)
+        return user.email, user.link_expires_ms
 
     async def change_user(self, who: str, role: Role | None, disabled: bool | None) -> UserState:
         user = find_user(self.accounts, who)
@@ -129,6 +138,11 @@ class Desk:
         reply = await self._host.submit(command)
         assert isinstance(reply, kind)
         return reply
+
+
+def link_to(token: str) -> str:
+    """Where a password is chosen. Behind the `#` a secret stays in the browser: no server, proxy or log sees it."""
+    return f"/set-up#{token}"
 
 
 def link_hash(token: str) -> bytes:

@@ -52,13 +52,29 @@ class Door:
         self._set_up_until_ms = self._clock.now_ms() + SET_UP_MS
         return self._set_up_token
 
+    def look(self, host: Host, token: str, address: str) -> tuple[str, int]:
+        """Whose password a link is for, empty for the first user, and until when it may be used."""
+        self._by_address.check(address)
+        if self._is_offered(token):
+            return "", self._set_up_until_ms
+        try:
+            return Desk(host, self._hashing, self._clock).look_at_link(token)
+        except Unauthorized:
+            self._by_address.failed(address)
+            raise
+
+    def _is_offered(self, token: str) -> bool:
+        offered = self._set_up_token and self._clock.now_ms() < self._set_up_until_ms
+        return bool(offered) and secrets.compare_digest(
+            self._set_up_token.encode(), token.encode("utf-8", "backslashreplace")
+        )
+
     async def set_up(self, host: Host, token: str, email: str | None, password: str, address: str) -> UserState:
         """Choose a password by a link: that of the first user, or an invitation."""
         self._by_address.check(address)
         desk = Desk(host, self._hashing, self._clock)
-        offered = self._set_up_token and self._clock.now_ms() < self._set_up_until_ms
         try:
-            if offered and secrets.compare_digest(self._set_up_token.encode(), token.encode("utf-8", "replace")):
+            if self._is_offered(token):
                 if not email:
                     raise InvalidRequest("the first user needs an e-mail", field="email", expected="an e-mail address")
                 user = await desk.add_user(email, Role.ADMIN, password, first=True)

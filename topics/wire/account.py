@@ -45,6 +45,10 @@ class SetUp(msgspec.Struct, kw_only=True):
     email: str | None = None
 
 
+class LinkBody(msgspec.Struct, kw_only=True):
+    token: str
+
+
 class PasswordChange(msgspec.Struct, kw_only=True):
     current_password: str
     new_password: str
@@ -68,6 +72,7 @@ _user = msgspec.json.Decoder(UserBody)
 _change = msgspec.json.Decoder(UserChange)
 _sign_in = msgspec.json.Decoder(SignIn)
 _set_up = msgspec.json.Decoder(SetUp)
+_link = msgspec.json.Decoder(LinkBody)
 _nothing = msgspec.json.Decoder(Nothing)
 _password = msgspec.json.Decoder(PasswordChange)
 
@@ -100,6 +105,10 @@ def decode_set_up(body: bytes) -> SetUp:
     wanted = _decode(_set_up, body)
     check_password(wanted.password)
     return wanted
+
+
+def decode_link(body: bytes) -> LinkBody:
+    return _decode(_link, body)
 
 
 def decode_password_change(body: bytes) -> PasswordChange:

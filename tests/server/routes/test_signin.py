@@ -32,7 +32,7 @@ async def test_the_link_makes_the_first_user_once(tmp_path: Path) -> None:
         browser = await served.signed_up("Ada@Example.org")
         me = (await browser.get("/v1/auth/me")).body
         assert (me["kind"], me["name"], me["user"]["role"]) == ("user", ADA, "admin")
-        token = served.server.set_up_link.partition("#setup=")[2]
+        token = served.server.set_up_link.partition("/set-up#")[2]
         again = await served.browser().post(
             "/v1/auth/setup", {"token": token, "email": "e@x.org", "password": PASSWORD}
         )
@@ -46,7 +46,7 @@ async def test_the_link_makes_the_first_user_once(tmp_path: Path) -> None:
 @on_loop
 async def test_the_link_is_good_for_an_hour(tmp_path: Path) -> None:
     async with accounts_served(tmp_path) as served:
-        token = served.server.set_up_link.partition("#setup=")[2]
+        token = served.server.set_up_link.partition("/set-up#")[2]
         served.clock.ahead_ms = 3_600_000
         body = {"token": token, "email": ADA, "password": PASSWORD}
         assert (await served.browser().post("/v1/auth/setup", body)).status == 401
@@ -59,12 +59,44 @@ async def test_the_link_is_good_for_an_hour(tmp_path: Path) -> None:
 )
 async def test_a_set_up_that_is_refused_can_be_tried_again(tmp_path: Path, fields: dict[str, str], field: str) -> None:
     async with accounts_served(tmp_path) as served:
-        token = served.server.set_up_link.partition("#setup=")[2]
+        token = served.server.set_up_link.partition("/set-up#")[2]
         body = {"token": token, "email": ADA, "password": PASSWORD} | fields
         refused = await served.browser().post("/v1/auth/setup", body)
         assert (refused.status, refused.error["detail"]["field"]) == (400, field)
         assert fields[field] not in refused.error["message"] or field == "email"
         await served.signed_up()
+
+
+@on_loop
+async def test_a_link_says_whom_it_is_for_and_stays_good(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path) as served:
+        first = {"token": served.server.set_up_link.partition("/set-up#")[2]}
+        answer = (await served.browser().post("/v1/auth/link", first)).body
+        assert answer["first"] and "email" not in answer and answer["expires_ts"] > served.clock.now_ms()
+        admin = await served.signed_up()
+        assert (await served.browser().post("/v1/auth/link", first)).status == 401
+        invited = (await admin.post("/v1/users", {"email": "eve@example.org"})).body
+        assert invited["link"].startswith("/set-up#")
+        link = {"token": invited["link"].partition("#")[2]}
+        answer = (await served.browser().post("/v1/auth/link", link)).body
+        assert (answer["first"], answer["email"]) == (False, "eve@example.org")
+        assert answer["expires_ts"] == invited["link_expires_ts"]
+        await admin.call("PATCH", f"/v1/users/{invited['id']}", {"disabled": True})
+        assert (await served.browser().post("/v1/auth/link", link)).status == 401
+        await admin.call("PATCH", f"/v1/users/{invited['id']}", {"disabled": False})
+        served.clock.ahead_ms = invited["link_expires_ts"] - served.clock.now_ms()
+        assert (await served.browser().post("/v1/auth/link", link)).status == 401
+
+
+@on_loop
+async def test_who_guesses_links_waits(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path) as served:
+        served.clock.stand_still()
+        browser = served.browser()
+        said = [(await browser.post("/v1/auth/link", {"token": f"guess-{n}"})).status for n in range(32)]
+        assert said == [401] * 30 + [429] * 2
+        elsewhere = await browser.post("/v1/auth/link", {"token": "x"}, Origin="http://elsewhere.example")
+        assert elsewhere.status == 403
 
 
 # ---- roles
@@ -284,7 +316,7 @@ async def test_who_forgot_the_password_gets_a_link(tmp_path: Path) -> None:
         bob = await served.invited(admin, "bob@x.org", "viewer")
         link = (await admin.call("PATCH", "/v1/users/bob@x.org", {"new_link": True})).body["link"]
         assert (await bob.get("/v0/topics")).status == 401
-        token = link.partition("#setup=")[2]
+        token = link.partition("/set-up#")[2]
         body = {"token": token, "password": "a new one for bob"}
         assert (await served.browser().post("/v1/auth/setup", body)).status == 201
         assert (await served.browser().post("/v1/auth/setup", body)).status == 401
@@ -359,7 +391,7 @@ async def test_secrets_are_never_logged(tmp_path: Path, caplog: pytest.LogCaptur
     caplog.set_level(logging.DEBUG)
     logging.getLogger("topics").propagate = True
     async with accounts_served(tmp_path, access_log=1, api_keys=ADMIN_KEY) as served:
-        token = served.server.set_up_link.partition("#setup=")[2]
+        token = served.server.set_up_link.partition("/set-up#")[2]
         browser = await served.signed_up()
         await sign_in(served, "a wrong password")
         served.api.key = ADMIN_KEY

@@ -20,7 +20,7 @@ from topics.server.routes.keys import desk_of
 from topics.server.routes.users import user_fields
 from topics.server.schemas import answer, body
 from topics.server.websessions import ACCESS_MS, WebSessions, address_of
-from topics.wire.account import decode_nothing, decode_password_change, decode_set_up, decode_sign_in
+from topics.wire.account import decode_link, decode_nothing, decode_password_change, decode_set_up, decode_sign_in
 
 AGENT = "user-agent"
 
@@ -40,6 +40,24 @@ def sign_in(context: Context, request: Request, reply: Reply) -> None:
         email = wanted.email.strip().lower()
         await note(context, request, "sign_in", email, who=email)
         return _signed_in(context, web, request, session)
+
+    later(context, request, reply, work())
+
+
+def look_at_link(context: Context, request: Request, reply: Reply) -> None:
+    """Before a form is filled in: whom a link is for, or that it is no good any more."""
+    token = decode_link(request.body).token
+    web, host = _web(context), context.ready()
+    web.check_origin(request)
+
+    async def work() -> Response:
+        try:
+            email, expires_ms = context.door.look(host, token, _address(context, request))
+        except Unauthorized as error:
+            await note_failure(context, request, "look_at_link", "", error.code)
+            raise
+        fields: dict[str, object] = {"first": not email, "expires_ts": expires_ms}
+        return private(context, request, fields | ({"email": email} if email else {}))
 
     later(context, request, reply, work())
 
@@ -257,6 +275,19 @@ ROUTES = (
             "accounts",
             request_body=body("SetUp"),
             responses=_REFUSALS | {"201": _SIGNED_IN},
+        ),
+    ),
+    Route(
+        "POST",
+        "/v1/auth/link",
+        NO_SCOPE,
+        look_at_link,
+        Operation(
+            "Look at a link",
+            "Whose password is chosen by it, and until when; with one that was used or is too old, 401. It stays good.",
+            "accounts",
+            request_body=body("LinkRequest"),
+            responses=_REFUSALS | {"200": answer("LinkAnswer", "What the link is for.")},
         ),
     ),
     Route(

@@ -25,7 +25,7 @@ def invite(context: Context, request: Request, reply: Reply) -> None:
 
     async def work() -> Response:
         new = await desk.invite(wanted.email, wanted.role)
-        fields = user_fields(new.state) | {"link": link_to(new.token)}
+        fields = user_fields(new.state) | {"link": new.link}
         if not context.authenticator.is_on:
             fields["warning"] = OFF_WARNING
         return private(context, request, fields, 201)
@@ -59,7 +59,7 @@ def change(context: Context, request: Request, reply: Reply) -> None:
         fields = user_fields(state)
         if wanted.new_link:
             new = await desk.new_link(user_id)
-            fields = user_fields(new.state) | {"link": link_to(new.token)}
+            fields = user_fields(new.state) | {"link": new.link}
         context.open_streams.sweep()
         return private(context, request, fields)
 
@@ -80,11 +80,6 @@ def drop(context: Context, request: Request, reply: Reply) -> None:
         return private(context, request, {"id": state.id, "email": state.email, "deleted": True})
 
     later(context, request, reply, noted(context, request, "remove_user", user.email, work))
-
-
-def link_to(token: str) -> str:
-    """Where a password is chosen. Behind the `#` a secret stays in the browser: no server, proxy or log sees it."""
-    return f"/#setup={token}"
 
 
 def user_fields(state: UserState) -> dict[str, object]:
