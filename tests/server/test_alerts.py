@@ -23,6 +23,7 @@ QUIET = Signs(free_bytes=100 * GIB)
         (Signs(overrun_count=3, overrun_topic="t"), ["overrun"]),
         (Signs(stalled_routers=1), ["routers_stalled"]),
         (Signs(lags=(Lag("group", "g", "t", 5000, 100),)), ["lag:group:t:g"]),
+        (Signs(lags=(Lag("router", "a->b", "a", 5000, 100),)), ["lag:router:a:a->b"]),
         (Signs(lags=(Lag("group", "g", "t", 5000, 5000), Lag("group", "h", "t", 50, 1))), []),
         (Signs(dead=(Dead("q", 7, 2), Dead("r", 7, 0))), ["dead:q"]),
     ],
@@ -31,6 +32,26 @@ def test_each_sign_has_its_alert(signs: Signs, ids: list[str]) -> None:
     alerts = list(judge(signs))
     assert [alert.id for alert in alerts] == ids
     assert all(alert.title and alert.text and alert.todo for alert in alerts)
+
+
+@pytest.mark.parametrize(
+    ("signs", "link"),
+    [
+        (Signs(lags=(Lag("group", "g:1", "a:b", 5000, 100),)), "/groups/a%3Ab/g%3A1"),
+        (Signs(lags=(Lag("router", "a->b", "a", 5000, 100),)), "/routers"),
+        (Signs(dead=(Dead("jobs", 7, 2),)), "/dead/jobs"),
+        (Signs(overrun_count=3, overrun_topic="t"), "/topics/t"),
+        (Signs(overrun_count=3), "/topics"),
+    ],
+)
+def test_an_alert_leads_to_what_it_is_about(signs: Signs, link: str) -> None:
+    assert [alert.link for alert in judge(signs)] == [link]
+
+
+def test_dead_letters_of_a_heap_have_a_command_of_their_own() -> None:
+    (of_queue,), (of_heap,) = (list(judge(Signs(dead=(Dead("q", 7, 2, is_heap),)))) for is_heap in (False, True))
+    assert "topics queue dead q" in of_queue.todo and of_queue.text.startswith("Jobs given up")
+    assert "topics dlq ls q" in of_heap.todo and of_heap.text.startswith("Messages given up")
 
 
 def test_a_nearly_full_disk_is_critical() -> None:

@@ -20,7 +20,7 @@ def shown(key_count: int, width: int = 60) -> str:
 
 def test_it_says_where_and_whose() -> None:
     text = shown(0, width=200)
-    assert "http://127.0.0.1:4000" in text
+    assert "http://127.0.0.1:4000 " in text and "http://127.0.0.1:4000/ " in text
     assert "/srv/topics (1 topic)" in text
     assert "off: everybody" in text
     assert "on, 2 keys" in shown(2)

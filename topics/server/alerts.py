@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -31,6 +32,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     todo: str
     """What to do."""
+    link: str
+    """Where the dashboard shows more of it."""
     topic: str = ""
     """Which topic it is about; empty when it is about the server."""
     since_ts: int = 0
@@ -61,6 +64,7 @@ class Dead:
     queue: str
     total: int
     new: int
+    is_heap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ def judge(signs: Signs) -> Iterator[Alert]:
             title="The disk refused writes",
             text=f"Write-ahead log {', '.join(map(str, signs.stopped_shards))} has stopped: {signs.stop_reason}",
             todo="Mend the disk, then restart the server. What was acked is kept; reads go on.",
+            link="/settings",
         )
     if signs.checkpoint_error:
         yield Alert(
@@ -98,6 +103,7 @@ def judge(signs: Signs) -> Iterator[Alert]:
             title="Checkpoints fail",
             text=f"The last checkpoint failed: {signs.checkpoint_error}",
             todo="See to the data directory. Nothing is lost; the write-ahead log grows until one succeeds.",
+            link="/settings",
         )
     if signs.admitted_share < 1.0:
         yield Alert(
@@ -106,6 +112,7 @@ def judge(signs: Signs) -> Iterator[Alert]:
             title="Writes are throttled",
             text=f"{signs.admitted_share:.0%} of the writes are admitted: the server or its disk is behind.",
             todo="Write less at once, or give it a faster disk. Clients that retry lose nothing.",
+            link="/topics",
         )
     if signs.overrun_count:
         yield Alert(
@@ -114,6 +121,7 @@ def judge(signs: Signs) -> Iterator[Alert]:
             title="Records were evicted that somebody needed",
             text=f"{signs.overrun_count} records were evicted before a group or an archive had got them.",
             todo="Let the consumer catch up, or raise the topic's caps and protect_max_bytes.",
+            link=_place("topics", signs.overrun_topic),
             topic=signs.overrun_topic,
         )
     if signs.stalled_routers:
@@ -123,27 +131,42 @@ def judge(signs: Signs) -> Iterator[Alert]:
             title="Routers are held up",
             text=f"{signs.stalled_routers} routers cannot go on.",
             todo="`topics router ls` says which and why: most often the destination is full.",
+            link="/routers",
         )
-    for lag in signs.lags:
-        if lag.now >= LAG_MIN and lag.now > lag.before:
-            yield Alert(
-                id=f"lag:{lag.kind}:{lag.topic}:{lag.name}",
-                severity="warning",
-                title=f"The lag of {lag.kind} {lag.name} grows",
-                text=f"It is {lag.now:,} records behind in {lag.topic}, and was {lag.before:,} five minutes ago.",
-                todo="Start more consumers, or see why those there are slow.",
-                topic=lag.topic,
-            )
-    for dead in signs.dead:
-        if dead.new:
-            yield Alert(
-                id=f"dead:{dead.queue}",
-                severity="warning",
-                title=f"Dead letters of {dead.queue}",
-                text=f"{dead.new:,} jobs were given up in the last ten minutes, {dead.total:,} in all.",
-                todo=f"`topics queue dead {dead.queue}` shows them and why; redrive them when the cause is gone.",
-                topic=dead.queue,
-            )
+    yield from (_lagging(lag) for lag in signs.lags if lag.now >= LAG_MIN and lag.now > lag.before)
+    yield from (_dying(dead) for dead in signs.dead if dead.new)
+
+
+def _lagging(lag: Lag) -> Alert:
+    is_group = lag.kind == "group"
+    return Alert(
+        id=f"lag:{lag.kind}:{lag.topic}:{lag.name}",
+        severity="warning",
+        title=f"The lag of {lag.kind} {lag.name} grows",
+        text=f"It is {lag.now:,} records behind in {lag.topic}, and was {lag.before:,} five minutes ago.",
+        todo="Start more consumers, or see why those there are slow."
+        if is_group
+        else f"`topics router show {lag.name}` says whether something holds it up; if not, its source gets too much.",
+        link=_place("groups", lag.topic, lag.name) if is_group else "/routers",
+        topic=lag.topic,
+    )
+
+
+def _dying(dead: Dead) -> Alert:
+    what, command = ("Messages", "topics dlq ls") if dead.is_heap else ("Jobs", "topics queue dead")
+    return Alert(
+        id=f"dead:{dead.queue}",
+        severity="warning",
+        title=f"Dead letters of {dead.queue}",
+        text=f"{what} given up in the last ten minutes: {dead.new:,}; in all: {dead.total:,}.",
+        todo=f"`{command} {dead.queue}` shows them and why; take them back when the cause is gone.",
+        link=_place("dead", dead.queue),
+        topic=dead.queue,
+    )
+
+
+def _place(*parts: str) -> str:
+    return "".join(f"/{quote(part, safe='')}" for part in parts if part)
 
 
 def _disk(signs: Signs) -> Iterator[Alert]:
@@ -159,6 +182,7 @@ def _disk(signs: Signs) -> Iterator[Alert]:
             title="The disk fills up",
             text=f"{free / GIB:.1f} GiB are left{soon}.",
             todo="Lower caps or TTLs, delete what nobody needs, or move older segments with TOPICS_COLD_DIR.",
+            link="/topics",
         )
 
 

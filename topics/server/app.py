@@ -32,6 +32,7 @@ from topics.server.auth import check_bind
 from topics.server.connections import Connections
 from topics.server.context import Context
 from topics.server.cors import Cors
+from topics.server.desk import link_to
 from topics.server.dispatch import Dispatcher
 from topics.server.grpcdoor import grpc_listener
 from topics.server.hashing import Hashing
@@ -43,9 +44,8 @@ from topics.server.message import Dispatch, Refuse
 from topics.server.observing import Observer
 from topics.server.openfiles import connections_max, reserved_files
 from topics.server.overruns import Overruns
-from topics.server.routes.users import link_to
 from topics.server.signing import Signing
-from topics.server.table import ROUTES, Table
+from topics.server.table import EVERYTHING, Table
 from topics.server.tracing import spans_for
 from topics.server.track import TrackOf, no_track
 from topics.server.tracked import TrackedProtocol
@@ -94,7 +94,7 @@ class Server:
         self._options = _http_options(settings)
         self._connections = Connections(clock, self._context.heading, self._options.idle_timeout_s, connections_max())
         self._spans = spans_for(settings)
-        table = Table(ROUTES)
+        table = Table(EVERYTHING)
         self._dispatch = _dispatch(self._context, table, self._spans)
         self._refuse = _refuse(self._context, table, self._spans)
         lane = Lane(self._context, table, self._dispatch, self._options.gzip_bytes_min)

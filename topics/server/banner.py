@@ -19,6 +19,7 @@ def show_banner(
     facts.add_column(style="dim")
     facts.add_column(overflow="fold")
     facts.add_row("address", Text(url, style="bold cyan"))
+    facts.add_row("dashboard", Text(f"{url}/", style="bold cyan"))
     if grpc_address:
         facts.add_row("gRPC", Text(grpc_address, style="bold cyan"))
     facts.add_row("data", Text(f"{settings.data_dir} ({_counted(topic_count, 'topic')})"))

@@ -10,7 +10,7 @@ import asyncio
 
 from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.names import shorten
-from topics.errors import TopicsError, Unauthorized, UnsupportedMediaType
+from topics.errors import NotFound, TopicsError, Unauthorized, UnsupportedMediaType
 from topics.server.answers import bug, failure, keep, later
 from topics.server.arrow import ARROW_STREAM, sends_arrow
 from topics.server.audit import BEGUN
@@ -22,6 +22,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, NO_SCOPE
 from topics.server.quota import Quota, Release
 from topics.server.route import Route
+from topics.server.routes.web import page
 from topics.server.streaming import StreamResponse
 from topics.server.table import Table
 from topics.server.traffic import RouteTraffic
@@ -52,7 +53,8 @@ class Dispatcher:
         except TopicsError as error:
             if isinstance(error, Unauthorized):
                 self._note_refused(request, error)
-            reply(failure(self._context, request, error))
+            found = page(request) if isinstance(error, NotFound) else None
+            reply(failure(self._context, request, error) if found is None else found)
         except Exception as error:
             reply(bug(self._context, request, error))
 

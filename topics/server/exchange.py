@@ -76,7 +76,7 @@ class Exchange:
         elif isinstance(response, StreamResponse):
             self._stream(response, head, request.request_id)
             return
-        elif head.gzip_answer and len(response.body) >= ASIDE_BYTES_MIN:
+        elif head.gzip_answer and not response.encoded and len(response.body) >= ASIDE_BYTES_MIN:
             connection.aside(partial(gzip, response.body), partial(self._compressed, response))
             return
         else:
@@ -133,7 +133,7 @@ class Exchange:
         lines = [(b"X-Request-Id", request_id.encode()), *response.headers]
         if response.status not in _BODILESS:
             lines.insert(0, (b"Content-Type", response.content_type))
-        if head.gzip_answer and len(body) >= self._connection.gzip_bytes_min:
+        if head.gzip_answer and not response.encoded and len(body) >= self._connection.gzip_bytes_min:
             body = gzip(body) if packed is None else packed
             lines += [(b"Content-Encoding", b"gzip"), (b"Vary", b"Accept-Encoding")]
         if self._connection.closes_after(self):

@@ -41,6 +41,8 @@ class Response:
     body: bytes = b""
     content_type: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    encoded: bool = False
+    """Whether the body goes out as it is: whoever made it has compressed it, or has seen that it is not to be."""
 
 
 Reply = Callable[[Response], None]

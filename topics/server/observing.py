@@ -6,10 +6,11 @@ Held here are the series, the alerts and the last events; `routes/observing.py` 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Sized
+from collections import Counter, deque
+from collections.abc import Iterable, Sized
 from typing import Final
 
+from topics.core.log import Log
 from topics.engine.engine import Engine
 from topics.model import TopicType
 from topics.server.alerts import Alerts, Dead, Lag, Signs
@@ -25,7 +26,7 @@ LAGS_KEPT: Final = 30
 DEAD_KEPT: Final = 60
 """Ten minutes."""
 POSITIONS_MAX: Final = 1000
-"""Groups, and queues, that are looked at."""
+"""Groups, routers, and queues, that are looked at."""
 NS_PER_S: Final = 1_000_000_000
 
 
@@ -40,13 +41,15 @@ class Observer:
         self._measuring = False
         self._sampled_ns = 0
         self._lags: deque[dict[tuple[str, str, str], int]] = deque(maxlen=LAGS_KEPT)
-        self._dead: deque[dict[str, int]] = deque(maxlen=DEAD_KEPT)
+        self._dead: deque[dict[int, int]] = deque(maxlen=DEAD_KEPT)
+        """Of each log: what it has given up."""
         self._used: deque[tuple[int, int]] = deque(maxlen=LAGS_KEPT)
         self._overruns: deque[int] = deque(maxlen=LAGS_KEPT)
 
     def begin(self, engine: Engine) -> None:
         self.sampler.begin(engine)
         self._sampled_ns = self._context.clock.ticks_ns()
+        self._dead.append(_dead_totals(engine.machine.logs.values()))
         self.alerts.note(self._context.clock.now_ms(), "started", "The server is ready.")
         for note in engine.report.notes:
             self.alerts.note(self._context.clock.now_ms(), "mended", note)
@@ -104,9 +107,10 @@ class Observer:
         return (then_bytes - now_bytes) * 1000 / (now_ms - then_ms)
 
     def _lag_signs(self, engine: Engine) -> tuple[Lag, ...]:
-        now: dict[tuple[str, str, str], int] = {}
+        routers = engine.routing.page(limit=POSITIONS_MAX)
+        now = {("router", each.router, each.config.source): each.lag_records for each in routers}
         for topic in engine.groups.topics():
-            if len(now) >= POSITIONS_MAX:
+            if len(now) >= len(routers) + POSITIONS_MAX:
                 break
             for state in engine.groups.list(topic):
                 place = ("group", state.group, topic)
@@ -119,12 +123,23 @@ class Observer:
         machine = engine.machine
         if not (machine.topics.by_type[TopicType.QUEUE] or machine.topics.by_type[TopicType.HEAP]):
             return ()
-        now: dict[str, int] = {}
-        for log_id in list(engine.checkpointer.dirty)[:POSITIONS_MAX]:
-            log = machine.logs.get(log_id)
-            if log is not None and log.queue is not None:
-                now[log.topic] = now.get(log.topic, 0) + log.queue.dead_lettered
-        now = {**(self._dead[-1] if self._dead else {}), **now}
-        self._dead.append(now)
-        before = self._dead[0]
-        return tuple(Dead(queue, total, total - before.get(queue, total)) for queue, total in now.items() if total)
+        logs = {log_id: machine.logs.get(log_id) for log_id in self._dead[-1]}
+        logs |= {log_id: machine.logs.get(log_id) for log_id in list(engine.checkpointer.dirty)[:POSITIONS_MAX]}
+        self._dead.append(_dead_totals(log for log in logs.values() if log is not None))
+        before, totals, new = self._dead[0], Counter[str](), Counter[str]()
+        for log_id, total in self._dead[-1].items():
+            topic = machine.logs[log_id].topic
+            totals[topic] += total
+            # A log that was not there before had no dead letters.
+            new[topic] += total - before.get(log_id, 0)
+        return tuple(Dead(name, totals[name], count, _is_heap(engine, name)) for name, count in new.items() if count)
+
+
+def _dead_totals(logs: Iterable[Log]) -> dict[int, int]:
+    """What the queues and heaps among logs have given up; most have given up nothing."""
+    return {log.log_id: log.queue.dead_lettered for log in logs if log.queue is not None and log.queue.dead_lettered}
+
+
+def _is_heap(engine: Engine, name: str) -> bool:
+    topic = engine.machine.topics.get(name)
+    return topic is not None and topic.config.type is TopicType.HEAP

@@ -38,6 +38,7 @@ COMPONENTS: dict[str, Schema] = {
             "title": TEXT,
             "text": TEXT,
             "todo": TEXT | {"description": "What to do."},
+            "link": TEXT | {"description": "Where the dashboard shows more of it."},
             "topic": TEXT | {"description": "Which topic it is about; empty when it is about the server."},
             "since_ts": _TIME,
         },

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.client.rig import on_loop
 from tests.server.accountrig import ADMIN_KEY, Served, accounts_served
 from tests.server.api import Api, serving
+from tests.server.queues import bury
 from topics.server.observing import SIGNS_BEATS
 from topics.server.series import SERIES
 
@@ -76,6 +77,38 @@ async def test_trouble_becomes_an_alert_and_goes_again(tmp_path: Path) -> None:
         seen = (await served.api.get("/v0/overview")).body
         assert not [each for each in seen["alerts"] if "check" in each["id"]]
         assert [each["kind"] for each in seen["events"] if "heckpoint" in each["text"]] == ["over", "alert"]
+
+
+async def alert_ids(served: Served) -> list[str]:
+    return [each["id"] for each in (await served.api.get("/v0/overview")).body["alerts"]]
+
+
+@on_loop
+async def test_dead_letters_are_told_from_the_first_and_not_again_after_a_restart(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        await beats(served, SIGNS_BEATS)
+        await bury(served.api, 2)
+        await beats(served, SIGNS_BEATS)
+        assert await alert_ids(served) == ["dead:jobs"]
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        await served.api.write("jobs", 5)
+        await beats(served, SIGNS_BEATS)
+        assert await alert_ids(served) == []
+
+
+@on_loop
+async def test_a_router_whose_lag_grows_is_told(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        await served.api.put("/v0/topics/small", {"cap_records": 1, "discard": "reject"})
+        await served.api.write("source", 0)
+        await served.api.put("/v0/routers/r", {"source": "source", "dest": "small", "from": "earliest"})
+        await beats(served, SIGNS_BEATS)
+        await served.api.write("source", *range(1500))
+        await beats(served, SIGNS_BEATS)
+        assert "lag:router:source:r" in await alert_ids(served)
 
 
 @on_loop

@@ -13,6 +13,12 @@ from topics.server.principal import NO_SCOPE
 from topics.server.route import Operation, Route
 
 HTML = b"text/html; charset=utf-8"
+HEADERS = (
+    (b"Content-Security-Policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"X-Frame-Options", b"DENY"),
+)
+"""The page has a style of its own and nothing else, and no other page shows it in itself."""
 
 
 def routes(described: Sequence[Route]) -> tuple[Route, ...]:
@@ -35,7 +41,7 @@ def routes(described: Sequence[Route]) -> tuple[Route, ...]:
         reply(Response(200, as_json()))
 
     def docs(context: Context, request: Request, reply: Reply) -> None:
-        reply(Response(200, as_html(), HTML))
+        reply(Response(200, as_html(), HTML, HEADERS))
 
     own = (
         Route(
