@@ -34,7 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Producers": ("Producer", "TopicProducer", "Delivery", "Delivered"),
     "Queues": (
         *("Queue", "Job", "Worked", "AckedJobs", "NackedJobs", "ExtendedJobs", "CompletedJobs", "QueueState"),
-        "Redriven",
+        *("Redriven", "LeasePage", "JobLease", "ReadyJob"),
     ),
     "Consumer groups": (
         *("Group", "GroupBatch", "GroupState", "GroupRange", "RangeKind", "GroupMember", "AckedGroup", "NackedGroup"),
@@ -52,6 +52,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("Pipeline", "PipelineConfig", "PipelineKind", "PipelineOptions", "PipelineStream", "PipelineTable"),
         *("PipelineState", "PipelineCondition", "PipelineReport", "RunState", "RouteProgress", "LogLine"),
         *("PipelineOrders", "PipelineDropped"),
+    ),
+    "Accounts": (
+        *("Keys", "NewKey", "KeyState", "KeyStatus", "Users", "NewLink", "UserState", "UserStatus", "Role"),
+        *("UserDropped", "Sessions", "SessionState", "SessionEnded", "Audit", "AuditEntry", "AuditVerdict"),
     ),
     "SQL": ("SqlResult", "SqlColumn", "SqlTombstone"),
     "Cursors": ("Cursor", "CursorStore", "FileCursors", "MemoryCursors"),

@@ -27,6 +27,7 @@ ANSWERS = [
 CURSORS = ["Cursor", "CursorStore", "FileCursors", "MemoryCursors"]
 PRODUCERS = ["Delivered", "Delivery", "Producer", "TopicProducer"]
 JOBS = ["AckedJobs", "CompletedJobs", "ExtendedJobs", "Job", "NackedJobs", "Queue", "QueueState", "Redriven", "Worked"]
+JOBS += ["JobLease", "LeasePage", "ReadyJob"]
 GROUPS = ["AckedGroup", "DroppedGroup", "ExtendedGroup", "Group", "GroupBatch", "GroupMember", "GroupRange"]
 GROUPS += ["GroupState", "NackedGroup", "PausedGroup", "PlacedGroup", "RangeKind"]
 HEAPS = [
@@ -47,17 +48,21 @@ PIPELINES = ["LogLine", "Pipeline", "PipelineCondition", "PipelineConfig", "Pipe
 PIPELINES += ["PipelineOptions", "PipelineOrders", "PipelineReport", "PipelineState", "PipelineStream"]
 PIPELINES += ["PipelineTable", "RouteProgress", "RunState"]
 SQL = ["SqlColumn", "SqlResult", "SqlTombstone"]
+ACCOUNTS = ["Audit", "AuditEntry", "AuditVerdict", "KeyState", "KeyStatus", "Keys", "NewKey", "NewLink", "Role"]
+ACCOUNTS += ["SessionEnded", "SessionState", "Sessions", "UserDropped", "UserState", "UserStatus", "Users"]
 CLIENTS = ["Client", "Topic", "connect", "open", "sync", "trace_context"]
 NAMES = [*VALUES, *ANSWERS, *CURSORS, *PRODUCERS, *JOBS, *GROUPS, *HEAPS, *ROUTERS, *TABLES, *PIPELINES, *SQL, *CLIENTS]
-NAMES += ["errors", "__version__"]
+NAMES += [*ACCOUNTS, "errors", "__version__"]
 
 CLIENT_NAMES = [
     "abort",
+    "audit",
     "backup",
     "close",
     "follow",
     "heap",
     "heaps",
+    "keys",
     "pages",
     "pipeline",
     "pipelines",
@@ -65,7 +70,8 @@ CLIENT_NAMES = [
     "publish",
 ]
 CLIENT_NAMES += ["queue", "route"]
-CLIENT_NAMES += ["router", "routers", "sql", "sql_arrow", "stage", "table", "tables", "topic", "topics"]
+CLIENT_NAMES += ["router", "routers", "sessions", "sql", "sql_arrow", "stage", "table", "tables", "topic", "topics"]
+CLIENT_NAMES += ["users"]
 TOPIC_NAMES = [
     "configure",
     "create",
@@ -101,26 +107,43 @@ MESSAGE_NAMES = [
 ]
 MESSAGE_NAMES += ["max_retries", "meta", "nack", "partition", "payload", "priority", "producer", "release", "settled"]
 MESSAGE_NAMES += ["topic"]
-QUEUE_NAMES = ["ack", "claim", "create", "extend", "nack", "name", "node", "put", "put_many", "redrive", "run", "state"]
+QUEUE_NAMES = [
+    "ack",
+    "claim",
+    "create",
+    "extend",
+    "leases",
+    "nack",
+    "name",
+    "node",
+    "put",
+    "put_many",
+    "redrive",
+    "run",
+    "state",
+]
 QUEUE_NAMES += ["work"]
 ROUTER_NAMES = ["drop", "name", "put", "state"]
 JOB_NAMES = ["ack", "complete", "data", "deadline_ms", "deliveries", "extend", "lease_id", "lost", "meta", "nack"]
 JOB_NAMES += ["node", "partition", "queue", "seq", "settled", "tag", "ts"]
 SYNC_NAMES = [
+    "Audit",
     "Client",
     "Delivery",
     "Group",
     "Heap",
     "Job",
+    "Keys",
     "Message",
     "Pipeline",
     "Producer",
     "Queue",
     "Router",
+    "Sessions",
     "Table",
     "Topic",
 ]
-SYNC_NAMES += ["TopicProducer", "connect", "open"]
+SYNC_NAMES += ["TopicProducer", "Users", "connect", "open"]
 _KINDS = (topics.Client, topics.Topic, topics.Queue, topics.Group, topics.Heap, topics.Message, topics.Job)
 _FACES = (sync.Client, sync.Topic, sync.Queue, sync.Group, sync.Heap, sync.Message, sync.Job)
 

@@ -27,6 +27,10 @@ PAIRS = [
     (sync.Table, topics.Table),
     (sync.Pipeline, topics.Pipeline),
     (sync.Job, topics.Job),
+    (sync.Keys, topics.Keys),
+    (sync.Users, topics.Users),
+    (sync.Sessions, topics.Sessions),
+    (sync.Audit, topics.Audit),
 ]
 
 
@@ -79,6 +83,7 @@ def test_jobs_without_asyncio(tmp_path: Path) -> None:
         queue.create(max_deliveries=3, dead_letter="dead")
         queue.put_many({"data": number} for number in range(1, 7))
         one, two = queue.claim(2)
+        assert [(lease.seq, lease.node) for lease in queue.leases(limit=1).leases] == [(1, "me")]
         assert (one.data, one.seq, one.deliveries, repr(two)) == (1, 1, 1, "<Job jobs/2 delivery 1>")
         with one:
             assert one.extend(60_000)

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from topics import settings as setting_table
+from topics.client.accounttransport import AccountTransport
 from topics.client.client import Client
 from topics.client.transport import DeleteRequest, Place, ReadRequest, Seen, StageRequest, Stream, WriteRequest
 from topics.core import config as configs
@@ -137,6 +138,14 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
     def may_pass(self, error: TopicsError) -> bool:
         return isinstance(error, Throttled) and "retry_after_ms" in error.detail
 
+    @property
+    def accounts(self) -> AccountTransport:
+        raise InvalidRequest(
+            "keys, users, sessions and the audit log belong to a server, and an engine in this process asks nobody who "
+            f"they are: use topics.connect, or `topics key`, `user` and `audit` with --dir {self._settings.data_dir} "
+            "once it is closed"
+        )
+
     # ---- topics
 
     async def configure(
@@ -218,8 +227,8 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
     async def delete(self, topic: str, request: DeleteRequest) -> Deleted:
         match = None if request.match is None else parse_match(request.match)
         before_seq = None if request.before_seq is None else whole("before_seq", request.before_seq, U64_MAX)
-        command = Delete(topic, request.partition, before_seq, match)
-        if request.erase:
+        command = Delete(topic, request.partition, before_seq, match, request.dry_run)
+        if request.erase and not request.dry_run:
             return await self._open_host().erase(command)
         return await self._submit(command, Deleted)
 

@@ -6,13 +6,15 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from topics.client.jobtransport import ClaimRequest, HeldRequest, RedriveRequest, ResultRequest
+from topics.client.jobtransport import ClaimRequest, HeldRequest, LeasesRequest, RedriveRequest, ResultRequest
 from topics.core.commands import Ack, Append, Claimer, Command, Complete, Extend, Nack, Redrive
+from topics.core.leaseview import lease_page
 from topics.core.match import parse_match
 from topics.core.records import Records
 from topics.core.waits import waits_in
 from topics.engine.host import Host
-from topics.limits import U64_MAX
+from topics.leasemodel import LeasePage
+from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, U64_MAX
 from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, ExtendedJobs, NackedJobs, Redriven
 from topics.wire.numbers import whole
 
@@ -60,6 +62,13 @@ class EmbeddedJobs:
         ]
         command = Complete(topic, request.node, request.seqs, appends, request.lease_ids, request.partition)
         return await self._submit(command, CompletedJobs)
+
+    async def leases(self, topic: str, request: LeasesRequest) -> LeasePage:
+        engine = self._open_host().engine
+        after = whole("after", request.after, U64_MAX)
+        limit = min(whole("limit", request.limit, U64_MAX) or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
+        now_ms = engine.now_ms()
+        return lease_page(engine.machine, topic, request.partition, after, limit, now_ms, delayed=request.delayed)
 
     async def redrive(self, topic: str, request: RedriveRequest) -> Redriven:
         command = Redrive(

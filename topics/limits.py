@@ -236,6 +236,10 @@ HEAP_LEASES_DEFAULT: Final = 10_000
 """Messages of one heap that one consumer has at a time."""
 HEAP_PEEK_DEFAULT: Final = 100
 HEAP_PEEK_MAX: Final = 1000
+HEAP_PRIORITY_BUCKETS_DEFAULT: Final = 32
+HEAP_PRIORITY_BUCKETS_MAX: Final = 256
+HEAP_PRIORITIES_CHECKED_MAX: Final = 4096
+"""Waiting pairs of a partition that are looked at one by one to leave out those that stand for nothing any more."""
 HEAP_RUN_MESSAGES: Final = 65_536
 """Waiting messages that one sorted run of a heap's order holds at most."""
 HEAP_YOUNG_MESSAGES: Final = 4096
@@ -254,7 +258,7 @@ SOURCES_MAX: Final = 256
 """Pairs of a table and an operation whose changes go to one topic."""
 SOURCE_EXPRESSION_BYTES_MAX: Final = 4 * KIB
 
-# Tables and pipelines
+# Accounts
 
 USERS_MAX: Final = 10_000
 MANAGED_KEYS_MAX: Final = 10_000
@@ -268,6 +272,8 @@ EMAIL_CHARS_MAX: Final = 254
 AUDIT_BYTES_MAX: Final = 256 * MIB
 """Of the copy of the audit log that is a topic; the files keep everything."""
 AGENT_CHARS_MAX: Final = 200
+
+# Tables and pipelines
 
 TABLES_MAX: Final = 1000
 TABLE_COLUMNS_MAX: Final = 4096
@@ -360,4 +366,5 @@ assert HEAP_BACKOFF_MS_MIN < HEAP_BACKOFF_MS_MAX < HEAP_DELAY_MS_MAX
 assert HEAP_BATCH_MESSAGES_MAX <= BATCH_RECORDS_MAX and HEAP_BATCH_BYTES_MAX <= BODY_BYTES_MAX
 assert HEAP_YOUNG_BATCH_MAX < HEAP_YOUNG_MESSAGES < HEAP_RUN_MESSAGES
 assert HEAP_PEEK_DEFAULT <= HEAP_PEEK_MAX
+assert HEAP_PRIORITY_BUCKETS_DEFAULT <= HEAP_PRIORITY_BUCKETS_MAX
 assert LEASE_MS_MIN < GROUP_VISIBILITY_MS_DEFAULT < LEASE_MS_MAX

@@ -194,7 +194,10 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a delete of records. `erased`: their bytes are gone from disk, too."""
+    """The answer to a delete of records. `erased`: their bytes are gone from disk, too.
+
+    After a dry run `deleted` is how many would have gone, and all are still there.
+    """
 
     topic: str
     partition: int = 0
@@ -204,6 +207,7 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     bytes: int
     erased: bool = False
+    dry_run: bool = False
 
 
 class Configured(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,19 +22,23 @@ from topics.savefile import PathLike
 P = ParamSpec("P")
 
 __all__ = [
+    "Audit",
     "Client",
     "Delivery",
     "Group",
     "Heap",
     "Job",
+    "Keys",
     "Message",
     "Pipeline",
     "Producer",
     "Queue",
     "Router",
+    "Sessions",
     "Table",
     "Topic",
     "TopicProducer",
+    "Users",
     "connect",
     "open",
 ]
@@ -188,6 +192,7 @@ class Queue(Face[client.Queue]):
 
     create = blocking(client.Queue.create)
     state = blocking(client.Queue.state)
+    leases = blocking(client.Queue.leases)
     put = blocking(client.Queue.put)
     put_many = blocking(client.Queue.put_many)
     claim = handing(client.Queue.claim, _faces)
@@ -286,6 +291,45 @@ class Pipeline(Face[client.Pipeline]):
     report = blocking(client.Pipeline.report)
 
 
+class Keys(Face[client.Keys]):
+    """The managed keys of a server. Whoever uses this needs the scope admin."""
+
+    create = blocking(client.Keys.create)
+    list = blocking(client.Keys.list)
+    get = blocking(client.Keys.get)
+    revoke = blocking(client.Keys.revoke)
+
+
+class Users(Face[client.Users]):
+    """The people who sign in to a server. Whoever uses this needs the scope admin.
+
+    A user is named by the e-mail or the id.
+    """
+
+    invite = blocking(client.Users.invite)
+    list = blocking(client.Users.list)
+    get = blocking(client.Users.get)
+    set_role = blocking(client.Users.set_role)
+    disable = blocking(client.Users.disable)
+    enable = blocking(client.Users.enable)
+    new_link = blocking(client.Users.new_link)
+    remove = blocking(client.Users.remove)
+
+
+class Sessions(Face[client.Sessions]):
+    """Who is signed in to a server, from where and since when. Whoever uses this needs the scope admin."""
+
+    list = blocking(client.Sessions.list)
+    end = blocking(client.Sessions.end)
+
+
+class Audit(Face[client.Audit]):
+    """The audit log of a server. Whoever uses this needs the scope admin."""
+
+    search = iterating(client.Audit.search)
+    verify = blocking(client.Audit.verify)
+
+
 class Client(Face[client.Client]):
     """All topics of one engine. Use it in `with`, which opens and closes it."""
 
@@ -335,6 +379,26 @@ class Client(Face[client.Client]):
     def pipeline(self, name: str) -> Pipeline:
         """The pipeline of this name, whether it exists already or not."""
         return Pipeline(self._behind.pipeline(name), self._portal)
+
+    @property
+    def keys(self) -> Keys:
+        """The managed keys of the server: make, list and revoke them."""
+        return Keys(self._behind.keys, self._portal)
+
+    @property
+    def users(self) -> Users:
+        """The people who sign in to the server: invite, list, change and remove them."""
+        return Users(self._behind.users, self._portal)
+
+    @property
+    def sessions(self) -> Sessions:
+        """Who is signed in to the server."""
+        return Sessions(self._behind.sessions, self._portal)
+
+    @property
+    def audit(self) -> Audit:
+        """The audit log of the server: search it, and see whether anybody changed it."""
+        return Audit(self._behind.audit, self._portal)
 
     heaps = iterating(client.Client.heaps)
     tables = iterating(client.Client.tables)

@@ -128,3 +128,21 @@ def test_jobs_are_kept_for_longer(topics: Command, topic: str) -> None:
     assert done["extended"] == 1 and done["deadlines"]["1"] > job["deadline"] + 1000
     said = topics("queue", "extend", topic, "1", "2", "--lease", "1h", "--no-json")
     assert (said.code, said.out.strip()) == (1, "1 job kept; not 2, which topics-queue does not have (any more)")
+
+
+def test_who_holds_which_jobs(topics: Command, topic: str) -> None:
+    filled(topics, topic)
+    topics.good("queue", "put", topic, '"later"', "--delay", "1h")
+    (job,) = topics.good("queue", "claim", topic, "--node", "me", "--lease", "1h")
+    (lease,) = topics.good("queue", "leases", topic)
+    assert (lease["seq"], lease["partition"], lease["node"], lease["deliveries"]) == (1, 0, "me", 1)
+    assert (lease["lease_id"], lease["deadline"]) == (job["lease_id"], job["deadline"])
+    (delayed,) = topics.good("queue", "leases", topic, "--delayed")
+    assert (delayed["seq"], delayed["node"], delayed["lease_id"]) == (4, None, None)
+    said = topics("queue", "leases", topic, "--no-json")
+    assert said.code == 0 and "me" in said.out and job["lease_id"] in said.out
+    topics.good("queue", "claim", topic, "--node", "me", "--lease", "1h")
+    said = topics("queue", "leases", topic, "--limit", "1")
+    assert (said.code, len(said.out.splitlines()), "there are more than 1" in said.err) == (0, 1, True)
+    topics.good("topic", "create", f"{topic}.empty", "--type", "queue")
+    assert topics("queue", "leases", f"{topic}.empty", "--no-json").out.strip() == "nobody holds a job"

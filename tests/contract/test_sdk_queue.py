@@ -334,3 +334,28 @@ async def test_a_queue_without_dead_letters_says_so(tmp_path: Path, form: str) -
             await queue.redrive()
         with pytest.raises(errors.InvalidRequest, match="rate_per_second must be"):
             await queue.redrive(dead_letter="dead", rate_per_second=0)
+
+
+# ---- who holds what
+
+
+@each_form
+@on_loop
+async def test_leases_a_page_at_a_time(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        queue = client.queue("jobs", node="me")
+        await queue.put_many({"data": number} for number in range(4))
+        await queue.put("later", delay_ms=NEVER_MS)
+        jobs = await queue.claim(3)
+        page = await queue.leases(limit=2)
+        assert [(lease.seq, lease.node, lease.lease_id, lease.deadline) for lease in page.leases] == [
+            (job.seq, "me", job.lease_id, job.deadline_ms) for job in jobs[:2]
+        ]
+        assert all(lease.since is not None and lease.since <= lease.deadline for lease in page.leases)
+        assert page.oldest_ready is not None and (page.oldest_ready.seq, page.oldest_ready.deliveries) == (4, 0)
+        assert page.next_after is not None
+        rest = await queue.leases(after=page.next_after)
+        assert ([lease.seq for lease in rest.leases], rest.next_after) == ([3], None)
+        assert [lease.seq for lease in (await queue.leases(delayed=True)).leases] == [5]
+        with pytest.raises(errors.InvalidRequest, match="after"):
+            await queue.leases(after=-1)

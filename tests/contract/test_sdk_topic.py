@@ -417,6 +417,8 @@ async def test_delete_by_seq_by_tag_and_by_both(tmp_path: Path, form: str) -> No
     async with opened(form, tmp_path) as client:
         orders = client.topic("orders")
         await orders.write_many([{"data": n, "tag": tag} for n, tag in enumerate(("a:1", "b", "a:2", "a:1", "c"), 1)])
+        would = await orders.delete(before_seq=4, match="a:1", dry_run=True, erase=True)
+        assert (would.deleted, would.dry_run, would.erased) == (1, True, False)
         assert (await orders.delete(before_seq=4, match="a:1")).deleted == 1
         assert datas(await orders.diff()) == [2, 3, 4, 5]
         assert (await orders.delete(match=["tag", "Glob", "a:*"])).deleted == 2

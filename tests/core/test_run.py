@@ -98,6 +98,9 @@ def test_what_is_live_from_a_seq_on_and_what_came_after_a_time(
     run, rows = marked_run(batches, tail, marked)
     live = [row for row in rows if row.live and row.seq >= seq]
     assert run.live_from(seq) == (len(live), sum(row.size for row in live))
+    if run.first_seq <= seq <= run.last_seq:
+        assert run.count_live(seq, run.last_seq) == len(live)
+        assert run.count_live(run.first_seq, seq) == len([row for row in rows if row.live and row.seq <= seq])
     assert run.seq_after_ts(ts) == min((row.seq for row in rows if row.ts > ts), default=run.last_seq + 1)
 
 

@@ -53,6 +53,19 @@ async def now_ms(api: Api) -> int:
     return int((await api.diff("clock", limit=10_000))["records"][-1]["$ts"])
 
 
+async def bury(api: Api, count: int, queue: str = QUEUE, dead: str = "dead") -> Jobs:
+    """A queue whose jobs have become dead letters, tagged `t0`, `t1`, …"""
+    jobs = Jobs(api, queue)
+    await jobs.create(max_deliveries=1, dead_letter=dead)
+    records = [{"data": n, "tag": f"t{n}", "meta": {"m": "1"}} for n in range(count)]
+    await api.post(f"/v0/topics/{queue}", {"records": records})
+    claimed = await jobs.claim(max=count)
+    await jobs.post("nack", node="w", seqs=[job["$seq"] for job in claimed])
+    while (await jobs.counts())[3] < count:
+        assert await jobs.claim(max=count) == []
+    return jobs
+
+
 def seqs_of(jobs: Sequence[dict[str, Any]]) -> list[int]:
     return [job["$seq"] for job in jobs]
 

@@ -10,7 +10,7 @@ from topics.server.route import Operation, Route
 from topics.server.table import FOUND_CHARS_MAX, ROUTES, Table
 
 OPEN_PATHS = {"/v0/health", "/healthz", "/v0/ready", "/readyz", "/v0/openapi.json", "/v0/docs"}
-SIGN_IN_PATHS = {"/v1/auth/login", "/v1/auth/setup", "/v1/auth/refresh", "/v1/auth/logout"}
+SIGN_IN_PATHS = {"/v1/auth/login", "/v1/auth/setup", "/v1/auth/link", "/v1/auth/refresh", "/v1/auth/logout"}
 """Whoever comes here has no key yet, or is about to give theirs back."""
 SCOPES = {
     "GET /v0/topics": Scope.READ,
@@ -27,6 +27,11 @@ SCOPES = {
     "POST /v0/topics/{topic}/extend": Scope.WRITE,
     "GET /v0/topics/{topic}/work": Scope.READ | Scope.WRITE,
     "POST /v0/topics/{topic}/redrive": Scope.READ | Scope.WRITE,
+    "GET /v0/dead_letters": Scope.READ,
+    "POST /v0/topics/{topic}/dead_letters/delete": Scope.DELETE,
+    "GET /v0/groups": Scope.READ,
+    "GET /v0/topics/{topic}/map": Scope.READ,
+    "GET /v0/topics/{topic}/leases": Scope.READ,
     "GET /v0/topics/{topic}/groups": Scope.READ,
     "GET /v0/topics/{topic}/groups/{group}": Scope.READ,
     "DELETE /v0/topics/{topic}/groups/{group}": Scope.READ | Scope.WRITE,
@@ -47,6 +52,7 @@ SCOPES = {
     "PATCH /v1/heaps/{topic}": Scope.ADMIN,
     "DELETE /v1/heaps/{topic}": Scope.DELETE,
     "POST /v1/heaps/{topic}/purge": Scope.DELETE,
+    "GET /v1/heaps/{topic}/priorities": Scope.READ,
     "GET /v1/stats": Scope.READ,
     "POST /v1/enqueue": Scope.WRITE,
     "POST /v1/enqueue:batch": Scope.WRITE,
@@ -105,6 +111,7 @@ SCOPES = {
     "GET /v1/audit/verify": Scope.ADMIN,
     "POST /v1/auth/login": NO_SCOPE,
     "POST /v1/auth/setup": NO_SCOPE,
+    "POST /v1/auth/link": NO_SCOPE,
     "POST /v1/auth/refresh": NO_SCOPE,
     "POST /v1/auth/logout": NO_SCOPE,
     "GET /v1/auth/me": NO_SCOPE,

@@ -95,7 +95,7 @@ def run(arguments: Sequence[str]) -> int:
         # Loading what writes in colours takes time that a start without errors need not.
         from topics.cli.complaint import ending
 
-        return ending(error)
+        return ending(error, *named)
     return code if isinstance(code, int) else 0
 
 

@@ -15,12 +15,8 @@ from topics.cli.screen import JsonFlag, Screen, counted
 from topics.cli.selection import EVERYTHING, Selection
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.cli.topic import Yes
-from topics.client import Client, Topic
+from topics.client import Client
 from topics.errors import InvalidRequest
-
-PAGE_RECORDS = 1000
-COUNTED_MAX = 100_000
-"""Records that are counted one by one before somebody is asked; beyond, it is "at least"."""
 
 
 def delete(
@@ -59,8 +55,8 @@ def delete(
         if several and before is not None and selection.partition is None:
             raise InvalidRequest(f'seqs of "{topic}" are those of a partition: name it with --partition')
         if screen.can_ask and not yes:
-            found = [await _count(one, partition, before, selection) for partition in partitions]
-            many = ("at least " if any(more for _, more in found) else "") + counted(sum(n for n, _ in found), "record")
+            found = [await one.delete(before, match=match, dry_run=True, partition=each) for each in partitions]
+            many = counted(sum(each.deleted for each in found), "record")
             if not await agreed(screen, f"Delete {many} of {topic} for good?", yes=yes):
                 screen.note("nothing is deleted", "yellow")
                 return Exit.FAILED
@@ -73,17 +69,3 @@ def delete(
         return Exit.OK
 
     return target.run(work)
-
-
-async def _count(topic: Topic, partition: int, before: int | None, selection: Selection) -> tuple[int, bool]:
-    """How many would go, and whether there are more than were counted."""
-    count, cursor = 0, 0
-    while count < COUNTED_MAX:
-        page = await topic.diff(
-            cursor, PAGE_RECORDS, match=selection.match, partition=partition, include_tags=False, include_meta=False
-        )
-        count += page.count if before is None else sum(record.seq < before for record in page.records)
-        cursor = page.next_from_seq
-        if page.caught_up or (before is not None and cursor >= before - 1):
-            return count, False
-    return count, True

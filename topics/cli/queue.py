@@ -12,6 +12,7 @@ from topics.cli.durations import milliseconds, moment_ms
 from topics.cli.exitcode import Exit
 from topics.cli.intake import Intake
 from topics.cli.jobs import add_queue, job_line, job_text, queue_fields, queues_table, states_of
+from topics.cli.leases import leases
 from topics.cli.lines import Origin, record_line
 from topics.cli.names import queue_names, topic_names
 from topics.cli.pretty import record_text
@@ -375,7 +376,7 @@ def redrive(
 
 
 SUMMARY = "Jobs by hand: look at queues, put, claim, complete and give back jobs, and see to dead letters."
-COMMANDS = (ls, show, put, claim, ack, nack, extend, dead, redrive)
+COMMANDS = (ls, show, put, claim, leases, ack, nack, extend, dead, redrive)
 
 
 async def _dead_letter(queue: Queue) -> str:

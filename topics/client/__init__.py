@@ -1,5 +1,7 @@
 """The SDK: the same objects whether the engine runs in this process or elsewhere."""
 
+from topics.client.accounts import Keys, Sessions, Users
+from topics.client.auditlog import Audit
 from topics.client.client import Client
 from topics.client.connector import connect
 from topics.client.cursors import Cursor, CursorStore, MemoryCursors
@@ -18,6 +20,7 @@ from topics.client.tracing import trace_context
 from topics.client.worker import Worked
 
 __all__ = [
+    "Audit",
     "Client",
     "Cursor",
     "CursorStore",
@@ -26,15 +29,18 @@ __all__ = [
     "Group",
     "Heap",
     "Job",
+    "Keys",
     "MemoryCursors",
     "Message",
     "Pipeline",
     "Producer",
     "Queue",
     "Router",
+    "Sessions",
     "Table",
     "Topic",
     "TopicProducer",
+    "Users",
     "Worked",
     "connect",
     "trace_context",

@@ -66,6 +66,8 @@ def delete_body(request: DeleteRequest) -> bytes:
         fields["partition"] = request.partition
     if request.erase:
         fields["erase"] = True
+    if request.dry_run:
+        fields["dry_run"] = True
     return plain_body(fields)
 
 

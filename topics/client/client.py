@@ -9,6 +9,8 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
+from topics.client.accounts import Keys, Sessions, Users
+from topics.client.auditlog import Audit
 from topics.client.cursors import CursorStore, parse_cursor_name
 from topics.client.fields import RecordFields
 from topics.client.follow import COMMIT_MS, follow_many, follow_pages
@@ -126,6 +128,30 @@ class Client:
         """The topics whose names begin with `prefix`, in order of their names: the state of each one's partition 0."""
         async for state in every_topic(self._transport, prefix):
             yield state
+
+    # ---- accounts, which a server has; an engine in this process refuses them
+
+    @property
+    def keys(self) -> Keys:
+        """The managed keys of the server: make, list and revoke them."""
+        return Keys(self._transport.accounts)
+
+    @property
+    def users(self) -> Users:
+        """The people who sign in to the server: invite, list, change and remove them."""
+        return Users(self._transport.accounts)
+
+    @property
+    def sessions(self) -> Sessions:
+        """Who is signed in to the server."""
+        return Sessions(self._transport.accounts)
+
+    @property
+    def audit(self) -> Audit:
+        """The audit log of the server: search it, and see whether anybody changed it."""
+        return Audit(self._transport.accounts)
+
+    # ---- the whole of it
 
     async def backup(
         self, path: str | PathLike, *, gzip: int = 0, on_progress: OnProgress = lambda done, total: None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from topics.leasemodel import LeasePage
 from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, ExtendedJobs, NackedJobs, Redriven
 
 if TYPE_CHECKING:
@@ -57,6 +58,16 @@ class RedriveRequest:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasesRequest:
+    """A page of leases of one partition, or of jobs with a delay."""
+
+    partition: int = 0
+    after: int = 0
+    limit: int = 100
+    delayed: bool = False
+
+
 class JobTransport(Protocol):
     async def claim(self, topic: str, request: ClaimRequest) -> ClaimedJobs:
         """Waits up to `wait_ms` for the first job; whoever is cancelled meanwhile leaves none leased."""
@@ -71,6 +82,8 @@ class JobTransport(Protocol):
 
     async def complete(self, topic: str, request: HeldRequest, results: Sequence[ResultRequest]) -> CompletedJobs:
         """Complete jobs and write their results, all or nothing."""
+
+    async def leases(self, topic: str, request: LeasesRequest) -> LeasePage: ...
 
     async def redrive(self, topic: str, request: RedriveRequest) -> Redriven:
         """Move up to `limit` dead letters of this topic; the answer says where to go on."""

@@ -15,7 +15,7 @@ from topics.client.held import Held
 from topics.client.intake import Intake
 from topics.client.job import Job
 from topics.client.jobhands import JobHands
-from topics.client.jobtransport import HeldRequest, RedriveRequest
+from topics.client.jobtransport import HeldRequest, LeasesRequest, RedriveRequest
 from topics.client.moment import moment_ms
 from topics.client.payload import prepared
 from topics.client.redrive import redrive_steps
@@ -24,6 +24,7 @@ from topics.client.rotation import Rotation
 from topics.client.transport import Match, Transport, WriteRequest
 from topics.client.worker import Handler, Worked, Worker
 from topics.errors import InvalidRequest, NotAQueue
+from topics.leasemodel import LeasePage
 from topics.limits import CLAIM_MAX_DEFAULT, SECOND_MS
 from topics.model import AckedJobs, Configured, ExtendedJobs, NackedJobs, Redriven, TopicState, TopicType, Written
 
@@ -68,6 +69,15 @@ class Queue:
     async def state(self, *, partition: int = 0, touch: bool = True) -> TopicState:
         """One partition as it is now; its `queue` counts the jobs that are ready, in flight, delayed and dead."""
         return await self._transport.state(self._name, partition=partition, touch=touch)
+
+    async def leases(self, *, after: int = 0, limit: int = 100, delayed: bool = False, partition: int = 0) -> LeasePage:
+        """Who holds which jobs, since when and until when, in order of their seqs behind `after`; a page of them.
+
+        With `delayed`, the jobs whose time has not come. `next_after` of the page is where the next one goes on; `nack`
+        with its `node` and `lease_id` takes a job from whoever has it.
+        """
+        request = LeasesRequest(partition=partition, after=after, limit=limit, delayed=delayed)
+        return await self._transport.leases(self._name, request)
 
     # ---- putting jobs
 

@@ -19,6 +19,7 @@ from topics.client.download import Download
 from topics.client.heaptransport import HeapTransport
 from topics.client.pages import parsed_page
 from topics.client.readahead import ReadAhead
+from topics.client.remoteaccounts import RemoteAccounts
 from topics.client.remoteanswer import decoded, topic_path
 from topics.client.remotecatalog import RemoteCatalog
 from topics.client.remotegroups import RemoteGroups
@@ -82,6 +83,7 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteCatalog, RemoteSql):
     ) -> None:
         super().__init__()
         self._caller = caller
+        self.accounts = RemoteAccounts(caller)
         self.heaps: HeapTransport = heaps or RemoteHeaps(caller)
         self._on_outage = on_outage
         self._open = False

@@ -11,15 +11,17 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 
 from topics.client.body import plain_body, results_body
 from topics.client.caller import Caller
 from topics.client.connection import Answer
-from topics.client.jobtransport import ClaimRequest, HeldRequest, RedriveRequest, ResultRequest
+from topics.client.jobtransport import ClaimRequest, HeldRequest, LeasesRequest, RedriveRequest, ResultRequest
 from topics.client.remoteanswer import decoded, topic_path
 from topics.errors import TopicsError
+from topics.leasemodel import LeasePage
 from topics.limits import CLAIM_WAIT_MS_MAX
 from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, ExtendedJobs, NackedJobs, Redriven
 
@@ -119,6 +121,13 @@ class RemoteJobs:
         return decoded(
             await self._caller.call("POST", f"{topic_path(topic)}/ack", body, repeatable=False), CompletedJobs
         )
+
+    async def leases(self, topic: str, request: LeasesRequest) -> LeasePage:
+        query = {"after": request.after, "limit": request.limit, "state": "delayed" if request.delayed else "leased"}
+        if request.partition:
+            query["partition"] = request.partition
+        path = f"{topic_path(topic)}/leases?{urlencode(query)}"
+        return decoded(await self._caller.call("GET", path, repeatable=True), LeasePage)
 
     async def redrive(self, topic: str, request: RedriveRequest) -> Redriven:
         fields: dict[str, Any] = {"limit": request.limit, "from_seq": request.from_seq, "dry_run": request.dry_run}

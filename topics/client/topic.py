@@ -277,14 +277,16 @@ class Topic:
         *,
         match: Match | None = None,
         erase: bool = False,
+        dry_run: bool = False,
         partition: int = 0,
     ) -> Deleted:
         """Delete records below `before_seq`, or whose tag matches, or both; those written later are not touched.
 
         `match` is a tag, or `["tag", "Glob", "prefix*"]`. They are gone for every reader at once, and nobody is told of
-        a gap. With `erase`, their bytes are gone from disk as well when this returns.
+        a gap. With `erase`, their bytes are gone from disk as well when this returns. With `dry_run` nothing goes, and
+        `deleted` is how many would.
         """
-        request = DeleteRequest(partition=partition, before_seq=before_seq, match=match, erase=erase)
+        request = DeleteRequest(partition=partition, before_seq=before_seq, match=match, erase=erase, dry_run=dry_run)
         return await self._transport.delete(self._name, request)
 
 

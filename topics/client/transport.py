@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from topics.client.accounttransport import AccountTransport
 from topics.client.catalogtransport import CatalogTransport
 from topics.client.grouptransport import GroupTransport
 from topics.client.heaptransport import HeapTransport
@@ -83,6 +84,7 @@ class DeleteRequest:
     before_seq: int | None = None
     match: Match | None = None
     erase: bool = False
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,10 @@ class Stream(Protocol[T]):
 
 
 class Transport(JobTransport, GroupTransport, RouterTransport, CatalogTransport, SqlTransport, Protocol):
+    @property
+    def accounts(self) -> AccountTransport:
+        """The verbs of accounts, which servers have and engines in process do not."""
+
     @property
     def heaps(self) -> HeapTransport:
         """The verbs of heaps, which may go another way."""

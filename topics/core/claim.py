@@ -111,6 +111,7 @@ def hand_out(
             lease_ms = topic.config.lease_ms if claimer.lease_ms is None else clamp_lease_ms(claimer.lease_ms)
             deadline_ms = now_ms + lease_ms
             token = queue.next_token(machine.incarnation, len(seqs))
+            queue.token_times.note(token, now_ms)
             hands.append(Hand(claimer.node, seqs, deadline_ms + 1, token))
             deliveries = queue.hand_out(hands[-1], claimer.connection)
             text = jobs_text(cut_text, token, deadline_ms, deliveries)

@@ -72,6 +72,8 @@ class Delete:
     partition: int = 0
     before_seq: int | None = None
     match: Match | None = None
+    dry_run: bool = False
+    """Count, and delete nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,22 @@ class Redrive:
 
 
 @dataclass(frozen=True, slots=True)
+class Discard:
+    """Delete dead letters out of the topic they are in; one bounded step, see `core/discard.py`."""
+
+    topic: str
+    partition: int = 0
+    match: Match | None = None
+    source: str | None = None
+    """Only those that came from this topic."""
+    reason: str | None = None
+    from_seq: int = 0
+    before_seq: int | None = None
+    limit: int = 100
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReportArchive:
     """An archive has all records of a partition up to `upto_seq`."""
 
@@ -240,7 +258,7 @@ class DropRouter:
 
 RouterCommand = PutRouter | DropRouter
 ArchiveCommand = ReportArchive | DropArchive
-QueueCommand = Claim | Ack | Acks | Nack | Extend | Release | Complete | Redrive
+QueueCommand = Claim | Ack | Acks | Nack | Extend | Release | Complete | Redrive | Discard
 TakingCommand = QueueCommand | ArchiveCommand | AnyGroupCommand | HeapCommand
 TopicCommand = Configure | ChangeSources | Drop | Append | Delete | Stage | Publish | Abort
 Command = TopicCommand | TakingCommand | RouterCommand | CatalogCommand | AccountCommand

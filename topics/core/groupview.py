@@ -42,7 +42,7 @@ def state_of(log: Log, group: Group, config: TopicConfig) -> GroupState:
         waiting=sizes[FREE] + sizes[DELAYED],
         acked_ahead=sizes[ACKED],
         oldest_unacked_seq=oldest if has_oldest else None,
-        oldest_unacked_ts=_ts_of(log, oldest) if has_oldest else None,
+        oldest_unacked_ts=ts_of(log, oldest) if has_oldest else None,
         paused=group.paused,
         updated_ms=group.updated_ms,
         range_count=len(group.ranges),
@@ -85,7 +85,7 @@ def _members(group: Group) -> list[GroupMember]:
     ]
 
 
-def _ts_of(log: Log, seq: int) -> int | None:
+def ts_of(log: Log, seq: int) -> int | None:
     """When a record was written; None when it cannot be read."""
     try:
         block = block_of(log, seq)

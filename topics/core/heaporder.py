@@ -184,6 +184,11 @@ class Order:
         """All keys in order, one at a time; nothing may change while one looks for the next."""
         return merge(sorted(self._young), *(run.keys() for run in self._runs.values()))
 
+    def columns(self) -> list[U64]:
+        """The ranks of all pairs as sorted columns; those of runs are not copied, and stay as they are."""
+        found = [np.frombuffer(run.ranks, np.uint64)[run.at : run.end] for run in self._runs.values()]
+        return [*found, np.array(sorted([key >> SEQ_BITS for key in self._young]), np.uint64)]
+
     # ---- runs
 
     def _settle_young(self) -> None:

@@ -31,6 +31,7 @@ from typing import Final, NamedTuple
 
 from topics.core.holders import NOBODY, Holders
 from topics.core.leasecolumns import LeaseColumns, columns_of, rows_of
+from topics.core.leasepage import seqs_behind
 from topics.core.leaserows import LeaseRows
 from topics.core.leaseruns import LeaseRun, LeaseRuns
 from topics.core.schedule import Schedule
@@ -98,6 +99,11 @@ class LeaseTable:
         seqs = [seq for run in self._runs for seq in range(run.first_seq, run.last_seq + 1)]
         return (lease for seq in sorted([*self._rows.slots, *seqs]) if (lease := self.get(seq)) is not None)
 
+    def page(self, after: int, limit: int, state: int) -> tuple[list[int], int | None]:
+        """Up to so many seqs of entries in a state, behind a seq, and where to go on; None when that is all."""
+        wanted = state, state == LEASED
+        return seqs_behind(self._rows, self._runs, max(after, self._lowest - 1), self.highest, limit, wanted)
+
     def deliveries(self, seq: int) -> int:
         lease = self.get(seq)
         return 0 if lease is None else lease.deliveries
@@ -152,6 +158,11 @@ class LeaseTable:
         """Whether nobody has this: no entry, or a free or delayed one."""
         slot = self._rows.slots.get(seq)
         return self._runs.at(seq) is None if slot is None else self._rows.states[slot] in (FREE, DELAYED)
+
+    @property
+    def may_give_free(self) -> bool:
+        """Whether `take_free` may give something."""
+        return bool(self._free)
 
     def next_due_ms(self) -> int | None:
         """When `expire` may have something to do."""

@@ -58,6 +58,13 @@ def count_from(log: Log, start: int) -> int:
     return count
 
 
+def count_named(log: Log, below: int, match: Match | None) -> int:
+    """How many live records a delete of those below a seq, of one tag or of all, would take."""
+    if match is None:
+        return live_between(log, log.low, below)[0] if below > log.low else 0
+    return sum(len(seqs) for _, seqs in matching(log, match, below))
+
+
 def next_live(log: Log, start: int) -> int:
     """The first live seq from `start` on; the log's `next_seq` when there is none."""
     start = max(start, log.low)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from topics import model
-from topics.core import accountverbs, batch, ceiling, declaring, room, routing, sources, verbs
+from topics.core import accountverbs, batch, ceiling, declaring, live, room, routing, sources, verbs
 from topics.core import config as configs
 from topics.core.accountcommands import OfAccounts
 from topics.core.accountfacts import AccountFact
@@ -380,6 +380,8 @@ class Machine:
         log.observe(topic.config, now_ms)
         bound = log.next_seq if command.before_seq is None else min(command.before_seq, log.next_seq)
         match = command.match
+        if command.dry_run:
+            return Outcome(_deleted(topic, log, live.count_named(log, bound, match), dry_run=True))
         stored = topic.config.durability is not Durability.EPHEMERAL
         facts = []
         if stored and log.floors_unstored:
@@ -387,15 +389,7 @@ class Machine:
             facts.append(log_fact(log, FloorsMoved.of(log.take_floors())))
         fact = Deleted(bound) if match is None else Deleted(bound, match.text, match.prefix)
         deleted, touched = log.apply_deleted(fact)
-        reply = model.Deleted(
-            topic=topic.name,
-            partition=command.partition,
-            deleted=deleted,
-            earliest_seq=log.earliest_seq(),
-            head_seq=log.head_seq,
-            count=log.count,
-            bytes=log.bytes,
-        )
+        reply = _deleted(topic, log, deleted)
         if stored and (deleted or touched):
             facts.append(log_fact(log, fact))
         must_sync = bool(facts) and topic.config.durability is Durability.FSYNC
@@ -456,6 +450,19 @@ class Machine:
 
 def meta_fact(fact: MetaFact) -> StoredFact:
     return StoredFact(META_LOG_ID, False, [encode(fact)])
+
+
+def _deleted(topic: Topic, log: Log, count: int, dry_run: bool = False) -> model.Deleted:
+    return model.Deleted(
+        topic=topic.name,
+        partition=log.partition,
+        deleted=count,
+        earliest_seq=log.earliest_seq(),
+        head_seq=log.head_seq,
+        count=log.count,
+        bytes=log.bytes,
+        dry_run=dry_run,
+    )
 
 
 def log_fact(log: Log, fact: Deleted | FloorsMoved | HeadMoved) -> StoredFact:

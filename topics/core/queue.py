@@ -23,6 +23,7 @@ from topics.core.facts import Claimed, Extended, Hand, Released
 from topics.core.heapfacts import HeapFact
 from topics.core.leases import DELAYED, FREE, LEASED, LEAVING, LeaseTable
 from topics.core.run import Run
+from topics.core.tokentimes import TokenTimes
 from topics.model import QueueState, TopicConfig
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ TOKEN_COUNTER_BITS = 40
 
 
 class Queue:
-    __slots__ = ("_token_count", "cursor", "dead_letter_error", "dead_lettered", "leases")
+    __slots__ = ("_token_count", "cursor", "dead_letter_error", "dead_lettered", "leases", "token_times")
 
     keeps_times = False
     """Whether the time of each write of a producer is to be remembered, not only that of the last one of several."""
@@ -44,6 +45,7 @@ class Queue:
         self.dead_letter_error: str | None = None
         """Why the last job that was to be dead-lettered could not be; it stays here and is tried again."""
         self._token_count = 0
+        self.token_times = TokenTimes()
 
     def apply(self, fact: Claimed | Released | Extended, now_ms: int = 0) -> None:
         match fact:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from topics.core import live, move, room
 from topics.core.block import Block
-from topics.core.commands import Redrive
+from topics.core.commands import Discard, Redrive
 from topics.core.copies import block_of, copies, meta_of
 from topics.core.deadletter import FROM, REASON, unstamped
 from topics.core.facts import MovePart
 from topics.core.log import Log
 from topics.core.outcome import BegunMove, Outcome
 from topics.core.records import Records
+from topics.core.registry import Topic
 from topics.errors import InvalidRequest, TopicsError
 from topics.limits import MOVE_BYTES_MAX, REDRIVE_SCANNED_MAX
 from topics.model import Redriven
@@ -30,13 +31,7 @@ if TYPE_CHECKING:
 
 def redrive(machine: Machine, command: Redrive, now_ms: int) -> Outcome:
     _check(machine, command)
-    topic = machine.topic(command.topic)
-    log = machine.log(topic, command.partition)
-    log.observe(topic.config, now_ms)
-    if log.queue is not None:
-        log.queue.leases.expire(now_ms)
-    last = log.visible_seq if command.before_seq is None else min(log.visible_seq, command.before_seq - 1)
-    source = None if command.source is None else machine.topics.name_of(command.source)
+    topic, log, last, source = find_stretch(machine, command, now_ms)
     by_destination: dict[str, list[int]] = {}
     scanned = moved = moved_bytes = skipped = 0
     reached = command.from_seq
@@ -49,10 +44,10 @@ def redrive(machine: Machine, command: Redrive, now_ms: int) -> Outcome:
             break
         scanned += 1
         reached = seq
-        destination = _destination(block, seq, command, source)
-        if destination is None:
+        came_from = origin(block, seq, command, source)
+        if came_from is None:
             continue
-        found = machine.topics.get(destination)
+        found = machine.topics.get(command.destination or came_from)
         if found is None or found is topic or is_busy(log, seq):
             skipped += 1
             continue
@@ -80,19 +75,34 @@ def redrive(machine: Machine, command: Redrive, now_ms: int) -> Outcome:
     return Outcome(reply, log=log, durability=topic.config.durability, moves=moves)
 
 
-def _check(machine: Machine, command: Redrive) -> None:
+def find_stretch(machine: Machine, command: Redrive | Discard, now_ms: int) -> tuple[Topic, Log, int, str | None]:
+    """The topic, its log as it is by now, the last seq that is looked at, and the name of where letters come from."""
+    topic = machine.topic(command.topic)
+    log = machine.log(topic, command.partition)
+    log.observe(topic.config, now_ms)
+    if log.queue is not None:
+        log.queue.leases.expire(now_ms)
+    last = log.visible_seq if command.before_seq is None else min(log.visible_seq, command.before_seq - 1)
+    return topic, log, last, None if command.source is None else machine.topics.name_of(command.source)
+
+
+def check_bounds(command: Redrive | Discard) -> None:
     if command.from_seq < 0:
         raise InvalidRequest("from_seq must be 0 or more", field="from_seq", expected="a whole number from 0")
     if not 1 <= command.limit <= REDRIVE_SCANNED_MAX:
         expected = f"a whole number from 1 to {REDRIVE_SCANNED_MAX}"
         raise InvalidRequest(f"limit must be {expected}, not {command.limit}", field="limit", expected=expected)
+
+
+def _check(machine: Machine, command: Redrive) -> None:
+    check_bounds(command)
     if command.destination is not None:
         if machine.topic(command.destination).name == machine.topics.name_of(command.topic):
             raise InvalidRequest("dead letters cannot be moved to where they are", field="destination")
 
 
-def _destination(block: Block, seq: int, command: Redrive, wanted: str | None) -> str | None:
-    """Where a record is to go; None when it is no dead letter, or not asked for. It has to be from `wanted`, if any."""
+def origin(block: Block, seq: int, command: Redrive | Discard, wanted: str | None) -> str | None:
+    """Where a dead letter came from; None when it is none, or not asked for. It has to be from `wanted`, if any."""
     if command.match is not None and not command.match.matches(block.tag(seq - block.first_seq)):
         return None
     meta = meta_of(block, seq)
@@ -101,7 +111,7 @@ def _destination(block: Block, seq: int, command: Redrive, wanted: str | None) -
         return None
     if command.reason is not None and meta.get(REASON) != command.reason:
         return None
-    return command.destination or source
+    return source
 
 
 def is_busy(log: Log, seq: int) -> bool:

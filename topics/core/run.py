@@ -59,6 +59,9 @@ class Run(Protocol):
     def is_live(self, seq: int) -> bool:
         """Whether the record `seq`, which is in the run, is not deleted; by the marks alone as well."""
 
+    def count_live(self, first_seq: int, last_seq: int) -> int:
+        """How many live records there are from `first_seq` to `last_seq`, both in the run; by the marks alone."""
+
     def find(self, match: Match, below: int) -> U64:
         """The live seqs below `below` whose tag matches, ascending; through an index, never a scan."""
 
@@ -114,6 +117,9 @@ class MemoryRun:
     def is_live(self, seq: int) -> bool:
         return self.marks is None or self.marks[seq - self.first_seq] != DEAD
 
+    def count_live(self, first_seq: int, last_seq: int) -> int:
+        return count_live(self.marks, self.first_seq, first_seq, last_seq)
+
     def find(self, match: Match, below: int) -> U64:
         if self._tag_index is None:
             self._tag_index = index_tags(self.columns)
@@ -144,6 +150,15 @@ def first_live(marks: Marks | None, first_seq: int, last_seq: int, seq: int) -> 
         return seq if seq <= last_seq else None
     found = np.flatnonzero(alive(marks)[seq - first_seq :])
     return seq + int(found[0]) if len(found) else None
+
+
+def count_live(marks: Marks | None, marks_from: int, first_seq: int, last_seq: int) -> int:
+    """The seqs from `first_seq` to `last_seq` that are not marked, in a stretch whose marks begin at `marks_from`."""
+    count = last_seq - first_seq + 1
+    if marks is None:
+        return count
+    part = marks[first_seq - marks_from : last_seq - marks_from + 1]
+    return count - (part if isinstance(part, bytearray) else bytes(part)).count(_DEAD)
 
 
 def live_from(block: Block, marks: Marks | None, index: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import numpy as np
 from topics.core.block import TS_SPAN_MS_MAX, Block, Buffer
 from topics.core.encoded import EncodedRecords
 from topics.core.match import Match
-from topics.core.run import DEAD, U64, Marks, MemoryRun, first_live
+from topics.core.run import DEAD, U64, Marks, MemoryRun, count_live, first_live
 from topics.limits import BLOCK_RECORDS, BLOCK_TEXT_BYTES
 
 NO_NODE = 0
@@ -290,6 +290,9 @@ class Tail:
 
     def is_live(self, seq: int) -> bool:
         return self.marks is None or self.marks[seq - self.first_seq] != DEAD
+
+    def count_live(self, first_seq: int, last_seq: int) -> int:
+        return count_live(self.marks, self.first_seq, first_seq, last_seq)
 
     def find(self, match: Match, below: int) -> U64:
         if self._tags is None:

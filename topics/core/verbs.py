@@ -11,6 +11,7 @@ from topics.core.commands import (
     Acks,
     Claim,
     Complete,
+    Discard,
     DropArchive,
     Extend,
     Nack,
@@ -21,6 +22,7 @@ from topics.core.commands import (
 )
 from topics.core.complete import complete
 from topics.core.consume import consume
+from topics.core.discard import discard
 from topics.core.groupcommands import (
     AckGroup,
     Consume,
@@ -55,6 +57,8 @@ def decide(machine: Machine, command: TakingCommand, now_ms: int) -> Outcome:
             return complete(machine, command, now_ms)
         case Redrive():
             return redrive(machine, command, now_ms)
+        case Discard():
+            return discard(machine, command, now_ms)
         case ReportArchive():
             return archiving.report(machine, command, now_ms)
         case DropArchive():

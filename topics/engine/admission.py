@@ -21,6 +21,7 @@ from topics.core.commands import (
     Complete,
     Configure,
     Delete,
+    Discard,
     Drop,
     DropArchive,
     DropRouter,
@@ -71,7 +72,9 @@ FACT_BYTES = 1024
 
 def adds_bytes(command: Command) -> bool:
     """Whether a command waits while the checkpoint is behind."""
-    return isinstance(command, Append | Delete | Stage | Claim | Complete | Redrive | Consume | Enqueue | ReplayDead)
+    return isinstance(
+        command, Append | Delete | Discard | Stage | Claim | Complete | Redrive | Consume | Enqueue | ReplayDead
+    )
 
 
 def check(machine: Machine, turn: Turn, command: Command) -> None:
@@ -134,7 +137,7 @@ def written_by(machine: Machine, command: Command) -> list[int]:
             return [] if topic is None else list(topic.log_ids())
         case Consume() | AckGroup() | NackGroup() | ExtendGroup() | ResetGroup():
             return _existing(machine, command.topic, command.partition)
-        case Claim() | Ack() | Acks() | Nack() | Extend() | Release() | Redrive() | ReportArchive():
+        case Claim() | Ack() | Acks() | Nack() | Extend() | Release() | Redrive() | Discard() | ReportArchive():
             return _existing(machine, command.topic, command.partition)
         case Enqueue():
             return _existing(machine, command.topic, command.partition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -9,7 +10,7 @@ import msgspec
 
 from topics.core.heapcommands import DeleteDead, ReplayDead
 from topics.engine.host import Host
-from topics.heapmodel import DeadStep
+from topics.heapmodel import DeadFilter, DeadStep
 
 STEP_MAX: Final = 256
 
@@ -27,3 +28,16 @@ async def dead_steps(host: Host, step: Callable[[str, int], ReplayDead | DeleteD
         cursor = done.next_cursor
         if not cursor or (limit and done_count >= limit):
             return msgspec.structs.replace(done, done_count=done_count, skipped_count=skipped_count)
+
+
+async def count_letters(host: Host, topic: str, chosen: DeadFilter, limit: int = 0) -> int:
+    """How many are meant, up to `limit`; 0 is all of them."""
+    count = 0
+    cursor = ""
+    while True:
+        page = host.engine.heaps.dead_letters(topic, chosen, cursor, STEP_MAX)
+        count += len(page.messages)
+        cursor = page.next_cursor
+        if not cursor or (limit and count >= limit):
+            return min(count, limit) if limit else count
+        await asyncio.sleep(0)

@@ -6,8 +6,9 @@ import builtins
 from collections.abc import Callable
 from typing import Final
 
-from topics.core import heapletters, heapview
-from topics.core.heapplace import find_topic, parse_id
+from topics.core import heapletters, heappriorities, heapview
+from topics.core.heapplace import find_part, find_topic, parse_id
+from topics.core.heappriorities import Waiting
 from topics.core.machine import Machine
 from topics.core.registry import Topic
 from topics.errors import MessageNotFound, TopicsError
@@ -68,6 +69,12 @@ class HeapLooking:
     def _stats(self, topic: Topic, partition: int | None) -> HeapStats:
         stopped = frozenset(at for at, log_id in enumerate(topic.log_ids()) if self._stopped(log_id) is not None)
         return heapview.stats(self._machine, topic, partition, stopped, self._now_ms())
+
+    def waiting(self, topic: str, partition: int) -> Waiting:
+        """How the priorities of what waits in a partition are spread."""
+        found = find_topic(self._machine, topic)
+        self._machine.check_partition(found.name, found.config, partition)
+        return heappriorities.waiting(find_part(self._machine, found, partition, self._now_ms()))
 
     def dead_letters(
         self, topic: str, chosen: DeadFilter = EVERY_LETTER, cursor: str = "", limit: int = HEAP_PEEK_DEFAULT

@@ -100,6 +100,19 @@ _STATE: dict[str, Schema] = {
     **_LAG,
 }
 
+_SUMMARY = object_shape(
+    "*",
+    {
+        **_WHERE,
+        "partitions": COUNT | {"description": "That it came to."},
+        **_LAG,
+        **{name: _STATE[name] for name in ("in_flight", "waiting", "acked_ahead", "lost_count", "dead_lettered")},
+        "consumers": COUNT | {"description": "That have claims, as far as they are shown."},
+        **{name: _STATE[name] for name in ("oldest_unacked_ts", "paused", "protected", "updated_ms")},
+    },
+    "A group over all partitions.",
+)
+
 COMPONENTS: dict[str, Schema] = {
     "ConsumeRequest": question_shape(
         {
@@ -144,7 +157,7 @@ COMPONENTS: dict[str, Schema] = {
         },
         _SEVERAL | {"consumer": _CONSUMER},
     ),
-    "GroupAckRequest": object_shape("upto_seq", _NAMED),
+    "GroupAckRequest": question_shape(_NAMED, required="upto_seq"),
     "GroupAcked": answer_shape(
         {**_WHERE, "acked": COUNT | {"description": "Seqs that were not acked before."}, **_REACHED, **_LAG}, _SEVERAL
     ),
@@ -156,12 +169,16 @@ COMPONENTS: dict[str, Schema] = {
     "GroupExtended": answer_shape(
         {**_WHERE, "extended": COUNT, "deadline": {"type": "integer", "description": "0 when nothing was."}}, _SEVERAL
     ),
-    "GroupResetRequest": object_shape("to", {"to": _START} | _PARTITION),
+    "GroupResetRequest": question_shape({"to": _START} | _PARTITION, required="to"),
     "GroupPlaced": answer_shape({**_WHERE, "created": FLAG, **_REACHED}, _SEVERAL),
     "GroupPauseRequest": question_shape({}, "Nothing to say."),
     "GroupPaused": answer_shape({**_WHERE, "paused": FLAG}),
     "GroupDropped": answer_shape({**_WHERE, "deleted": FLAG}),
     "GroupState": answer_shape(_STATE, _SEVERAL),
+    "GroupPage": answer_shape(
+        {"groups": {"type": "array", "items": _SUMMARY}},
+        {"next_cursor": TEXT | {"description": "There while there are more."}},
+    ),
     "GroupList": answer_shape(
         {"topic": NAME, "groups": {"type": "array", "items": object_shape(" ".join(_STATE), _STATE | _SEVERAL)}}
     ),

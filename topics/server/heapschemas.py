@@ -113,6 +113,16 @@ _PARTITION_STATS = object_shape(
         "is_healthy": FLAG,
     },
 )
+_WAITING = object_shape(
+    "*",
+    {
+        "partition_id": PARTITION_NUMBER,
+        "ready": COUNT,
+        "best_priority": {"type": ["integer", "null"], "description": "Of the message that is next."},
+        "oldest_time": {"type": ["string", "null"], "format": "date-time"},
+        "dead_lettered": COUNT | {"description": "Messages given up since the heap was made."},
+    },
+)
 _INFO: dict[str, Schema] = {
     "topic": NAME,
     "heap_id": TEXT,
@@ -199,6 +209,16 @@ COMPONENTS: dict[str, Schema] = {
             "topic_stats": {"type": "object", "additionalProperties": ref("HeapStats")},
         }
     ),
+    "HeapPriorities": answer_shape(
+        {
+            "topic": NAME,
+            "mode": {"type": "string", "enum": ["MIN", "MAX"]},
+            "ready_messages": COUNT,
+            "exact": FLAG,
+            "buckets": _list(object_shape("*", {"priority_min": I64, "priority_max": I64, "count": COUNT})),
+            "partitions": _list(_WAITING),
+        }
+    ),
     "EnqueueRequest": _asked("topic", _MESSAGE),
     "EnqueueBatchRequest": object_shape(
         "messages",
@@ -268,6 +288,7 @@ COMPONENTS: dict[str, Schema] = {
             "priority_min": PRIORITY,
             "priority_max": PRIORITY,
             "limit": COUNT,
+            "dry_run": FLAG | {"description": "Count them, and leave them."},
         },
     )
     | {"description": "Those for which all that is said is true; all of them when nothing is."},

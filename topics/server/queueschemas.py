@@ -13,6 +13,7 @@ from topics.server.schemas import (
     PLACE,
     RECORDS,
     SEQS,
+    STAMP,
     TEXT,
     U64,
     WRITE_OPTIONS,
@@ -101,6 +102,38 @@ COMPONENTS: dict[str, Schema] = {
             "meta": {"type": "object", "additionalProperties": TEXT},
             "data": {"description": "As it was written."},
         },
+    ),
+    "LeasePage": answer_shape(
+        {
+            "topic": NAME,
+            "leases": {"type": "array", "items": ref("JobLease")},
+            "next_after": {"type": ["integer", "null"], "description": "There while there may be more."},
+            "oldest_ready": {"oneOf": [ref("ReadyJob"), {"type": "null"}]},
+        },
+        _PARTITION,
+    ),
+    "JobLease": object_shape(
+        "*",
+        {
+            "seq": U64,
+            "node": {"type": ["string", "null"], "description": "Who has it; null for a job that only waits."},
+            "lease_id": {"type": ["string", "null"], "description": "Names the delivery."},
+            "since": {
+                "type": ["integer", "null"],
+                "description": "When it was handed out, to the second; null when that is not known any more.",
+            },
+            "deadline": {"type": "integer", "description": "Until when it is theirs; with a delay, when it is ready."},
+            "deliveries": COUNT,
+        },
+    ),
+    "ReadyJob": object_shape(
+        "*",
+        {
+            "seq": U64,
+            "ts": {"type": ["integer", "null"], "description": "When it was put; null when it cannot be read."},
+            "deliveries": COUNT,
+        },
+        "The job that has waited the longest of those that can be claimed.",
     ),
     "Claimed": answer_shape(
         {
@@ -194,6 +227,56 @@ COMPONENTS: dict[str, Schema] = {
             },
             "dry_run": FLAG | {"default": False, "description": "Count, and move nothing."},
             "partition": PARTITION_NUMBER | {"default": 0},
+        }
+    ),
+    "DiscardRequest": question_shape(
+        {
+            "source": NAME | {"description": "Only those that came from this topic."},
+            "match": MATCH,
+            "reason": TEXT | {"description": "Only those whose `meta.$dead_letter_reason` is this."},
+            "from_seq": U64 | {"default": 0, "description": "Only those behind this seq."},
+            "before_seq": U64 | {"description": "Only those before this seq."},
+            "limit": COUNT | {"minimum": 1, "description": "At most so many."},
+            "dry_run": FLAG | {"default": False, "description": "Count, and delete nothing."},
+            "partition": PARTITION_NUMBER | {"default": 0},
+        }
+    ),
+    "Discarded": answer_shape(
+        {
+            "topic": NAME,
+            "deleted": COUNT | {"description": "Dead letters that are gone, or would be."},
+            "skipped": COUNT | {"description": "Those that stay: somebody has them, or they are on their way back."},
+            "scanned": COUNT,
+            "next_from_seq": U64 | {"description": "Where the next request goes on."},
+            "head_seq": U64,
+            "done": FLAG | {"description": "Whether there is nothing left to look at."},
+            "dry_run": FLAG,
+        },
+        _SEVERAL,
+    ),
+    "DeadLetterTopics": answer_shape(
+        {
+            "topics": {
+                "type": "array",
+                "items": object_shape(
+                    "*",
+                    {
+                        "topic": NAME,
+                        "exists": FLAG | {"description": "It is made with the first dead letter."},
+                        "count": COUNT | {"description": "Records in it, dead letters or not."},
+                        "bytes": COUNT,
+                        "partitions": COUNT,
+                        "last_write_ts": STAMP,
+                        "sources": {
+                            "type": "array",
+                            "items": object_shape(
+                                "*", {"topic": NAME, "type": {"type": "string", "enum": ["log", "queue", "heap"]}}
+                            ),
+                            "description": "Topics whose `dead_letter` it is.",
+                        },
+                    },
+                ),
+            }
         }
     ),
     "Redriven": answer_shape(

@@ -63,9 +63,11 @@ def object_shape(required: str, properties: dict[str, Schema], description: str 
     return schema
 
 
-def question_shape(properties: dict[str, Schema], description: str = "") -> Schema:
-    """A request object whose fields may all be left out; null is the same as leaving one out."""
-    return object_shape("", {name: _or_null(schema) for name, schema in properties.items()}, description)
+def question_shape(properties: dict[str, Schema], description: str = "", required: str = "") -> Schema:
+    """A request object whose fields may be left out but for `required`; null is the same as leaving one out."""
+    needed = required.split()
+    shaped = {name: schema if name in needed else _or_null(schema) for name, schema in properties.items()}
+    return object_shape(required, shaped, description)
 
 
 def _or_null(schema: Schema) -> Schema:
@@ -198,6 +200,7 @@ DELAY: dict[str, Schema] = {
 _WATERMARKS: dict[str, Schema] = {"head_seq": U64, "earliest_seq": U64}
 _SEVERAL: dict[str, Schema] = {"partition": PARTITION_NUMBER, "partitions": COUNT}
 _EPOCH: Schema = U64 | {"description": "Which life of the name this is; a cursor means something within one only."}
+_RATE: Schema = {"type": "number", "minimum": 0, "description": "Records that came a second, in the last seconds."}
 SEQS: dict[str, Schema] = {"first_seq": U64, "last_seq": U64}
 
 COMPONENTS: dict[str, Schema] = {
@@ -240,20 +243,24 @@ COMPONENTS: dict[str, Schema] = {
             "effective_priority": {"type": "integer"},
             "last_write_ts": STAMP,
             "last_read_ts": STAMP,
+            "records_per_s": _RATE,
         },
         _SEVERAL
         | {"stopped": TEXT | {"description": "Why the topic takes no writes any more."}, "queue": ref("QueueState")}
         | {"holding": ref("Holding"), "archives": {"type": "array", "items": ref("ArchiveProgress")}},
     ),
     "TopicSummary": object_shape(
-        "topic head_seq earliest_seq count bytes durable effective_priority",
+        "topic type head_seq earliest_seq count bytes durable effective_priority last_write_ts records_per_s",
         {
             "topic": NAME,
+            "type": _strings(TopicType),
             **_WATERMARKS,
             "count": COUNT,
             "bytes": COUNT,
             "durable": FLAG,
             "effective_priority": {"type": "integer"},
+            "last_write_ts": STAMP,
+            "records_per_s": _RATE,
         }
         | _SEVERAL
         | {"queue": ref("QueueState")},
@@ -261,6 +268,26 @@ COMPONENTS: dict[str, Schema] = {
     "TopicList": answer_shape(
         {"topics": {"type": "array", "items": ref("TopicSummary")}},
         {"next_cursor": TEXT | {"description": "There while there are more."}},
+    ),
+    "SeqMap": answer_shape(
+        {
+            "topic": NAME,
+            **_WATERMARKS,
+            "evict_floor": U64,
+            "buckets": {"type": "array", "items": ref("SeqBucket")},
+        },
+        {"partition": PARTITION_NUMBER},
+    ),
+    "SeqBucket": object_shape(
+        "*",
+        {
+            **SEQS,
+            "live": COUNT | {"description": "Records that are there."},
+            "deleted": COUNT | {"description": "Deleted by somebody, or jobs that are done."},
+            "evicted": COUNT | {"description": "Below the floor of a cap or a TTL."},
+            "lost": COUNT | {"description": "Lost in a crash or a repair."},
+            "archived": COUNT | {"description": "How many of all these an archive has."},
+        },
     ),
     "Dropped": answer_shape({"topic": NAME, "deleted": FLAG, "routers_removed": {"type": "array", "items": TEXT}}),
     "NewRecord": _NEW_RECORD,
@@ -326,6 +353,7 @@ COMPONENTS: dict[str, Schema] = {
             "before_seq": U64 | {"description": "Records before this seq."},
             "match": MATCH,
             "erase": FLAG | {"default": False},
+            "dry_run": FLAG | {"default": False, "description": "Count, and delete nothing."},
             "partition": PARTITION_NUMBER | {"default": 0},
         },
         "At least one of `before_seq` and `match`; both given means both must hold.",
@@ -333,7 +361,7 @@ COMPONENTS: dict[str, Schema] = {
     | {"anyOf": [{"required": ["before_seq"]}, {"required": ["match"]}]},
     "Deleted": answer_shape(
         {"topic": NAME, "deleted": COUNT, **_WATERMARKS, "count": COUNT, "bytes": COUNT},
-        {"erased": FLAG, "partition": PARTITION_NUMBER},
+        {"erased": FLAG, "dry_run": FLAG, "partition": PARTITION_NUMBER},
     ),
     "StageRequest": object_shape(
         "stage records",

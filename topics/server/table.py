@@ -19,20 +19,25 @@ from topics.server.routes import (
     deadletters,
     delete,
     diff,
+    discard,
     document,
+    grouplist,
     groups,
     groupwatch,
     health,
     heaps,
     keys,
+    leases,
     messages,
     metrics,
     observing,
     pipelines,
+    priorities,
     queues,
     records,
     redrive,
     routers,
+    seqmap,
     signin,
     sql,
     stages,
@@ -41,6 +46,7 @@ from topics.server.routes import (
     topics,
     users,
     watch,
+    web,
     work,
     ws,
 )
@@ -50,12 +56,17 @@ _SERVED = (
     *records.ROUTES,
     *diff.ROUTES,
     *delete.ROUTES,
+    *seqmap.ROUTES,
     *queues.ROUTES,
+    *leases.ROUTES,
     *work.ROUTES,
     *groups.ROUTES,
+    *grouplist.ROUTES,
     *groupwatch.ROUTES,
     *redrive.ROUTES,
+    *discard.ROUTES,
     *heaps.ROUTES,
+    *priorities.ROUTES,
     *messages.ROUTES,
     *deadletters.ROUTES,
     *routers.ROUTES,
@@ -77,7 +88,9 @@ _SERVED = (
     *archives.ROUTES,
 )
 ROUTES = (*_SERVED, *document.routes(_SERVED))
-"""Every route of the server."""
+"""Every route of the API."""
+EVERYTHING = (*ROUTES, *web.ROUTES)
+"""Those, and the files of the dashboard."""
 
 FOUND_MAX = 8192
 FOUND_CHARS_MAX = 512

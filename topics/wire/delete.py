@@ -16,11 +16,15 @@ _EXPECTED = "before_seq, match, or both"
 
 
 class DeleteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Both given means both must hold. `erase`: the answer waits until the bytes are gone from disk."""
+    """Both given means both must hold. `erase`: the answer waits until the bytes are gone from disk.
+
+    `dry_run`: count, and delete nothing.
+    """
 
     before_seq: int | None = None
     match: Match | None = None
     erase: bool = False
+    dry_run: bool = False
     partition: int = 0
 
 
@@ -28,6 +32,7 @@ class _Body(msgspec.Struct):
     before_seq: int | None = None
     match: Any = None
     erase: bool | None = None
+    dry_run: bool | None = None
     partition: int | None = None
 
 
@@ -43,5 +48,6 @@ def decode_delete(body: bytes) -> DeleteRequest:
         before_seq=None if parsed.before_seq is None else whole("before_seq", parsed.before_seq, U64_MAX),
         match=None if parsed.match is None else parse_match(parsed.match),
         erase=bool(parsed.erase),
+        dry_run=bool(parsed.dry_run),
         partition=whole("partition", parsed.partition, PARTITIONS_MAX - 1),
     )

@@ -127,6 +127,7 @@ class _Dead(msgspec.Struct):
     priority_min: Number | None = None
     priority_max: Number | None = None
     limit: int | None = None
+    dry_run: bool | None = None
 
 
 class PopRequest(msgspec.Struct, frozen=True):
@@ -154,6 +155,7 @@ class SettleRequest(msgspec.Struct, frozen=True):
 class DeadRequest(msgspec.Struct, frozen=True):
     chosen: DeadFilter
     limit: int
+    dry_run: bool
 
 
 _makes = msgspec.json.Decoder(_MakeHeap)
@@ -346,6 +348,7 @@ def decode_dead(body: bytes) -> DeadRequest:
             priority_max=None if most is None else number("priority_max", most, I64_MIN, I64_MAX),
         ),
         whole("limit", parsed.limit, U64_MAX),
+        bool(parsed.dry_run),
     )
 
 

@@ -75,6 +75,17 @@ class RedriveRequest(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
 
 
+class DiscardRequest(msgspec.Struct, frozen=True, kw_only=True):
+    source: str | None
+    match: Match | None
+    reason: str | None
+    from_seq: int
+    before_seq: int | None
+    limit: int | None
+    dry_run: bool
+    partition: int
+
+
 class _Claim(msgspec.Struct):
     node: str
     max: int | None = None
@@ -121,6 +132,17 @@ class _Redrive(msgspec.Struct):
     partition: int | None = None
 
 
+class _Discard(msgspec.Struct):
+    source: str | None = None
+    match: Any = None
+    reason: str | None = None
+    from_seq: int | None = None
+    before_seq: int | None = None
+    limit: int | None = None
+    dry_run: bool | None = None
+    partition: int | None = None
+
+
 class _Product(msgspec.Struct):
     topic: str
 
@@ -133,10 +155,11 @@ _plain_acks = msgspec.json.Decoder(PlainAck)
 _nacks = msgspec.json.Decoder(_Nack)
 _extends = msgspec.json.Decoder(_Extend)
 _redrives = msgspec.json.Decoder(_Redrive)
+_discards = msgspec.json.Decoder(_Discard)
 _products = msgspec.json.Decoder(_Product)
 _KEYS: dict[type, tuple[bytes, ...]] = {
     kind: tuple(b'"%b"' % name.encode() for name in kind.__struct_fields__)
-    for kind in (_Claim, _Ack, _Nack, _Extend, _Redrive)
+    for kind in (_Claim, _Ack, _Nack, _Extend, _Redrive, _Discard)
 }
 
 
@@ -213,6 +236,21 @@ def decode_redrive(body: bytes) -> RedriveRequest:
         before_seq=None if parsed.before_seq is None else whole("before_seq", parsed.before_seq, U64_MAX),
         limit=_from_one("limit", parsed.limit, U64_MAX),
         rate_per_second=_from_one("rate_per_second", parsed.rate_per_second, REDRIVE_RATE_MAX),
+        dry_run=bool(parsed.dry_run),
+        partition=whole("partition", parsed.partition, PARTITIONS_MAX - 1),
+    )
+
+
+def decode_discard(body: bytes) -> DiscardRequest:
+    """An empty body is every dead letter of the topic."""
+    parsed = _decode(_discards, body if body.strip() else b"{}")
+    return DiscardRequest(
+        source=parsed.source,
+        match=None if parsed.match is None else parse_match(parsed.match),
+        reason=parsed.reason,
+        from_seq=whole("from_seq", parsed.from_seq, U64_MAX),
+        before_seq=None if parsed.before_seq is None else whole("before_seq", parsed.before_seq, U64_MAX),
+        limit=_from_one("limit", parsed.limit, U64_MAX),
         dry_run=bool(parsed.dry_run),
         partition=whole("partition", parsed.partition, PARTITIONS_MAX - 1),
     )

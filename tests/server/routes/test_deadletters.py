@@ -52,6 +52,29 @@ async def test_dead_letters_are_listed_looked_at_replayed_and_deleted(tmp_path: 
 
 
 @on_loop
+async def test_letters_are_chosen_and_counted_before_anything_happens(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await make(api, max_retries_default=0)
+        for number in range(4):
+            await put(api, payload_json=number, priority=number)
+        for item in await pop(api, max=4):
+            await api.post("/v1/nack", {"topic": "jobs", "lease_token": item["lease_token"]})
+        letters = await dead(api, 4)
+        path = "/v1/heaps/jobs/dlq"
+        chosen = (await api.get(f"{path}?priority_min=1&priority_max=2")).body["items"]
+        assert [letter["priority"] for letter in chosen] == [1, 2]
+        at = letters[0]["dead_time"]
+        assert (await api.get(f"{path}?died_before={at}")).body["items"] == []
+        assert len((await api.get(f"{path}?died_from={at}")).body["items"]) == 4
+        assert (await api.get(f"{path}?priority_min=x")).refusal == (400, "INVALID_ARGUMENT")
+        for verb in ("replay", "delete"):
+            for asked, count in (({"priority_min": 1}, 3), ({}, 4), ({"limit": 2}, 2)):
+                counted = await api.post(f"{path}/{verb}", {"dry_run": True, **asked})
+                assert (counted.status, counted.body["count"]) == (200, count)
+        assert len(await dead(api, 4)) == 4 and audited(tmp_path) == []
+
+
+@on_loop
 async def test_single_messages_are_changed_taken_back_and_given_up(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         await make(api)

@@ -98,3 +98,38 @@ async def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         for body in ({"before_seq": 1}, {"before_seq": 1, "erase": True}):
             assert (await api.post("/v0/topics/t/delete", body)).refusal == (404, "topic_not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ({"before_seq": 3}, 2),
+        ({"before_seq": 99}, 5),
+        ({"before_seq": 0}, 0),
+        ({"match": "a.1"}, 2),
+        ({"match": ["tag", "Glob", "a.*"], "before_seq": 4}, 2),
+        ({"match": "nobody", "erase": True}, 0),
+    ],
+)
+@on_loop
+async def test_a_dry_run_counts_what_would_go_and_nothing_goes(
+    tmp_path: Path, body: dict[str, object], count: int
+) -> None:
+    async with serving(tmp_path) as api:
+        await fill(api)
+        before = (await api.get("/v0/topics/t?touch=false")).without_performance()
+        answer = (await api.post("/v0/topics/t/delete", body | {"dry_run": True})).without_performance()
+        assert (answer["deleted"], answer["count"], answer["dry_run"], "erased" in answer) == (count, 5, True, False)
+        assert (await api.get("/v0/topics/t?touch=false")).without_performance() == before
+        assert (await api.post("/v0/topics/t/delete", body)).body["deleted"] == count
+
+
+@on_loop
+async def test_what_is_deleted_is_in_the_audit_log_and_what_is_only_counted_is_not(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await fill(api)
+        await api.post("/v0/topics/t/delete", {"before_seq": 3, "dry_run": True})
+        assert (await api.get("/v1/audit")).body["entries"] == []
+        await api.post("/v0/topics/t/delete", {"before_seq": 3})
+        (line,) = (await api.get("/v1/audit")).body["entries"]
+        assert (line["action"], line["name"], line["outcome"]) == ("POST /v0/topics/{topic}/delete", "t", "begun")

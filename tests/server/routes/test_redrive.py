@@ -10,23 +10,10 @@ import pytest
 
 from tests.client.rig import on_loop, soon
 from tests.server.api import Answer, Api, serving
-from tests.server.queues import Jobs
+from tests.server.queues import Jobs, bury
 
 DEAD = "dead"
 KEYS = "all-secret,writer-secret:write,tenant-secret:rw:tenant42:"
-
-
-async def bury(api: Api, count: int, queue: str = "jobs", dead: str = DEAD) -> Jobs:
-    """A queue whose jobs have become dead letters, tagged `t0`, `t1`, …"""
-    jobs = Jobs(api, queue)
-    await jobs.create(max_deliveries=1, dead_letter=dead)
-    records = [{"data": n, "tag": f"t{n}", "meta": {"m": "1"}} for n in range(count)]
-    await api.post(f"/v0/topics/{queue}", {"records": records})
-    claimed = await jobs.claim(max=count)
-    await jobs.post("nack", node="w", seqs=[job["$seq"] for job in claimed])
-    while (await jobs.counts())[3] < count:
-        assert await jobs.claim(max=count) == []
-    return jobs
 
 
 async def redrive(api: Api, **body: Any) -> Answer:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.client.rig import on_loop
-from tests.server.api import serving
+from tests.server.api import Api, serving
 from topics.core.registry import Registry, Topic
 from topics.model import TopicConfig
-from topics.server.routes.topics import _page
+from topics.server.routes import topics as listing
 
 DEFAULTS = {
     "type": "log",
@@ -154,6 +154,7 @@ async def test_state(tmp_path: Path) -> None:
             "effective_priority": fresh["effective_priority"],
             "last_write_ts": None,
             "last_read_ts": None,
+            "records_per_s": 0.0,
         }
         await api.write("jobs", "ab", "c")
         assert (await api.get("/v0/topics/jobs")).body["last_read_ts"] is not None
@@ -222,12 +223,15 @@ async def test_a_list_goes_page_by_page(tmp_path: Path) -> None:
         assert "next_cursor" not in rest.body
         assert rest.body["topics"][0] == {
             "topic": "c",
+            "type": "log",
             "head_seq": 1,
             "earliest_seq": 1,
             "count": 1,
             "bytes": 1,
             "durable": False,
             "effective_priority": rest.body["topics"][0]["effective_priority"],
+            "last_write_ts": rest.body["topics"][0]["last_write_ts"],
+            "records_per_s": 0.0,
         }
         exact = await api.get("/v0/topics?page_size=2&prefix=a.")
         assert len(exact.body["topics"]) == 2 and "next_cursor" not in exact.body
@@ -281,7 +285,9 @@ def test_pages_of_allowed_prefixes_follow_each_other() -> None:
         registry.add(Topic(name, TopicConfig(), 1, number, 0))
 
     def names(allowed: tuple[str, ...], prefix: str = "", after: str = "", limit: int = 10) -> list[str]:
-        return [topic.name for topic in _page(registry, allowed, prefix, after, limit)]
+        return [
+            topic.name for topic in listing._page(registry, listing._narrowed(allowed, prefix), after, limit, None)[0]
+        ]
 
     assert names(("c.", "a.b.", "a.")) == ["a.1", "a.b.1", "a.b.2", "c.1", "c.2"]
     assert names(("c.", "a."), after="a.b.1", limit=2) == ["a.b.2", "c.1"]
@@ -289,3 +295,53 @@ def test_pages_of_allowed_prefixes_follow_each_other() -> None:
     assert names(("c.", "a.b."), prefix="a") == ["a.b.1", "a.b.2"]
     assert names(("a.",), prefix="c") == []
     assert names((), after="b.1") == ["c.1", "c.2"]
+
+
+@on_loop
+async def test_a_list_of_one_type_or_with_something_in_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as api:
+        for name, config in (("a.jobs", {"type": "queue"}), ("b", {}), ("c.jobs", {}), ("d.jobs", {"type": "queue"})):
+            await api.put(f"/v0/topics/{name}", config)
+
+        async def names(query: str) -> list[str]:
+            found, cursor = [], ""
+            while True:
+                page = (await api.get(f"/v0/topics?{query}&cursor={cursor}")).body
+                found += [each["topic"] for each in page["topics"]]
+                cursor = page.get("next_cursor", "")
+                if not cursor:
+                    return found
+
+        for page_size in (1, 2, 100):
+            assert await names(f"type=queue&page_size={page_size}") == ["a.jobs", "d.jobs"]
+            assert await names(f"contains=jobs&page_size={page_size}") == ["a.jobs", "c.jobs", "d.jobs"]
+            assert await names(f"contains=jobs&type=log&page_size={page_size}") == ["c.jobs"]
+            assert await names(f"contains=j&prefix=d&page_size={page_size}") == ["d.jobs"]
+        monkeypatch.setattr(listing, "LOOKED_MAX", 1)
+        monkeypatch.setattr(listing, "PAGE_SIZE_MAX", 1)
+        first = (await api.get("/v0/topics?contains=jobs&type=log")).body
+        assert (first["topics"], "next_cursor" in first) == ([], True), "one that was looked at did not fit"
+        assert await names("contains=jobs&type=log") == ["c.jobs"], "short pages lead on"
+        assert (await api.get("/v0/topics?type=pile")).refusal == (400, "invalid_request")
+
+
+@on_loop
+async def test_a_topic_says_how_fast_it_grows_and_when_it_last_did(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await api.write("t", 1)
+        (summary,) = (await api.get("/v0/topics")).body["topics"]
+        state = (await api.get("/v0/topics/t")).body
+        assert summary["type"] == "log"
+        assert summary["last_write_ts"] == state["last_write_ts"] > 0
+        assert await grows(api)
+
+
+async def grows(api: Api) -> bool:
+    """Whether a sample sees that a topic gets records, in the list and on its own."""
+    while True:
+        await api.write("t", *range(50))
+        (summary,) = (await api.get("/v0/topics")).body["topics"]
+        if summary["records_per_s"] > 0:
+            return bool((await api.get("/v0/topics/t")).body["records_per_s"] > 0)

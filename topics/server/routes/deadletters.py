@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from topics.core.heapcommands import CancelMessage, DeleteDead, MoveToDlq, ReplayDead, Reprioritize
 from topics.core.names import check_topic
-from topics.engine.deadsteps import dead_steps
+from topics.engine.deadsteps import count_letters, dead_steps
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
+from topics.errors import Unavailable
 from topics.heapmodel import Cancelled, DeadFilter, MovedToDlq, Reprioritized
 from topics.limits import U64_MAX
 from topics.server.answers import later, success, when_done
 from topics.server.context import Context
-from topics.server.heapschemas import CONFIRMED, MESSAGE
+from topics.server.heapschemas import CONFIRMED, I64, MESSAGE, MOMENT
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Handler, Operation, Route
 from topics.server.routes.heaps import PAGE_DEFAULT, PAGE_MAX, Fields, confirmed
 from topics.server.schemas import TOPIC, answer, body, parameter
 from topics.wire import heapanswers
-from topics.wire.heap import check_nothing, decode_cancel, decode_dead, decode_move, decode_reprioritize
+from topics.wire.heap import DeadRequest, check_nothing, decode_cancel, decode_dead, decode_move, decode_reprioritize
 from topics.wire.query import Query
 
 
@@ -66,7 +69,8 @@ def listed(context: Context, request: Request, reply: Reply) -> None:
     host, topic = _heap(context, request)
     query = Query(request.query)
     limit = min(query.whole("limit", PAGE_DEFAULT, U64_MAX) or PAGE_DEFAULT, PAGE_MAX)
-    chosen = DeadFilter(reason=query.text("reason") or None)
+    said = {name: query.text(name) for name in _CHOOSING if query.text(name)}
+    chosen = decode_dead(msgspec.json.encode(said)).chosen
     page = host.engine.heaps.dead_letters(topic, chosen, query.text("page_token"), limit)
     told = {
         "items": list(map(heapanswers.dead, page.messages)),
@@ -85,6 +89,9 @@ def show(context: Context, request: Request, reply: Reply) -> None:
 def replay(context: Context, request: Request, reply: Reply) -> None:
     host, topic = _heap(context, request)
     wanted = decode_dead(request.body)
+    if wanted.dry_run:
+        later(context, request, reply, _counted(context, host, request, topic, wanted))
+        return
 
     async def carried_out() -> Response:
         done = await dead_steps(
@@ -96,7 +103,11 @@ def replay(context: Context, request: Request, reply: Reply) -> None:
 
 
 def delete(context: Context, request: Request, reply: Reply) -> None:
+    host, topic = _heap(context, request)
     wanted = decode_dead(request.body)
+    if wanted.dry_run:
+        later(context, request, reply, _counted(context, host, request, topic, wanted))
+        return
     _delete(context, request, reply, wanted.chosen, wanted.limit)
 
 
@@ -105,6 +116,11 @@ def delete_one(context: Context, request: Request, reply: Reply) -> None:
     message_id = request.params["message"]
     host.engine.heaps.dead_letter(topic, message_id)
     _delete(context, request, reply, DeadFilter(message_ids=(message_id,)), 1)
+
+
+async def _counted(context: Context, host: Host, request: Request, topic: str, wanted: DeadRequest) -> Response:
+    count = await count_letters(host, topic, wanted.chosen, wanted.limit)
+    return success(context, request, {"count": count, "skipped": 0})
 
 
 def _delete(context: Context, request: Request, reply: Reply, chosen: DeadFilter, most: int) -> None:
@@ -121,7 +137,10 @@ def snapshot(context: Context, request: Request, reply: Reply) -> None:
     taken = heapanswers.moment(host.engine.now_ms())
 
     async def carried_out() -> Response:
-        await host.checkpoint()
+        try:
+            await host.checkpoint()
+        except OSError as error:
+            raise Unavailable(f"nothing could be stored: {error}; see to the disk and try again") from error
         return success(context, request, {"taken_at": taken})
 
     later(context, request, reply, carried_out())
@@ -145,6 +164,8 @@ def _single(verb: str, handler: Handler, told: tuple[str, str], question: str, r
 
 
 _PATH: Final = "/v1/heaps/{topic}/dlq"
+_CHOOSING: Final = ("reason", "died_from", "died_before", "priority_min", "priority_max")
+"""What a list may be narrowed by."""
 _DELETED: Final = {
     "200": answer("DeadLettersDone", "How many went."),
     "412": answer("Error", "To be confirmed: repeat it with the token in `error.detail`."),
@@ -186,6 +207,10 @@ ROUTES = (
                 parameter("limit", {"type": "integer", "default": PAGE_DEFAULT}, "How many at most."),
                 parameter("page_token", {"type": "string"}, "Where to go on."),
                 parameter("reason", {"type": "string"}, "Only these: the whole text, or its beginning and a `*`."),
+                parameter("died_from", MOMENT, "Only those that died at this time or later."),
+                parameter("died_before", MOMENT, "Only those that died before this time."),
+                parameter("priority_min", I64, "Only those of this priority or a higher one."),
+                parameter("priority_max", I64, "Only those of this priority or a lower one."),
             ),
             responses={"200": answer("DeadLetterList", "A page of them.")},
         ),

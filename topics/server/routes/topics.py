@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import msgspec
 
 from topics.core.commands import Configure, Drop
@@ -9,8 +12,9 @@ from topics.core.config import as_wire
 from topics.core.names import check_topic
 from topics.core.registry import Registry, Topic
 from topics.engine.ticket import Ticket
+from topics.errors import InvalidRequest
 from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTITIONS_MAX, U64_MAX
-from topics.model import Configured, Dropped, TopicState
+from topics.model import Configured, Dropped, TopicState, TopicType
 from topics.server.answers import success, when_done
 from topics.server.auth import check_config
 from topics.server.context import Context
@@ -22,6 +26,9 @@ from topics.wire.archive import archive_fields
 from topics.wire.config import decode_config
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query
+
+LOOKED_MAX: Final = 20_000
+"""Topics that are looked at for one page of those that are wanted."""
 
 
 def replace(context: Context, request: Request, reply: Reply) -> None:
@@ -75,7 +82,7 @@ def state(context: Context, request: Request, reply: Reply) -> None:
         query.whole("partition", 0, PARTITIONS_MAX - 1),
         query.flag("touch", True),
     )
-    reply(success(context, request, _state(found)))
+    reply(success(context, request, _state(found) | _rate(context, found.topic)))
 
 
 def _state(found: TopicState) -> dict[str, object]:
@@ -97,12 +104,18 @@ def _state(found: TopicState) -> dict[str, object]:
 
 
 def _summary(found: TopicState) -> dict[str, object]:
-    fields: dict[str, object] = {"topic": found.topic}
+    fields: dict[str, object] = {"topic": found.topic, "type": found.type.value}
     fields |= _partition(found)
     for name in ("head_seq", "earliest_seq", "count", "bytes"):
         fields[name] = getattr(found, name)
     fields |= {"durable": found.config.durable, "effective_priority": found.effective_priority}
-    return fields | _queue(found)
+    return fields | {"last_write_ts": found.last_write_ts} | _queue(found)
+
+
+def _rate(context: Context, topic: str) -> dict[str, object]:
+    """Records that the topic got a second, in the last seconds."""
+    observer = context.observer
+    return {"records_per_s": 0.0 if observer is None else round(observer.sampler.rates.get(topic, 0.0), 2)}
 
 
 def _queue(found: TopicState) -> dict[str, object]:
@@ -129,25 +142,52 @@ def list_topics(context: Context, request: Request, reply: Reply) -> None:
     touch = query.flag("touch", False)
     full = query.flag("full", False)
     engine = context.ready().engine
-    found = _page(engine.machine.topics, request.principal.prefixes, query.text("prefix"), after, page_size + 1)
-    states = [engine.state(topic.name, touch=touch) for topic in found[:page_size]]
-    fields: dict[str, object] = {"topics": [_summary(each) | (_state(each) if full else {}) for each in states]}
-    if len(found) > page_size:
-        fields["next_cursor"] = encode_cursor(found[page_size - 1].name)
+    prefixes = _narrowed(request.principal.prefixes, query.text("prefix"))
+    found, go_on_from = _page(engine.machine.topics, prefixes, after, page_size, _wanted(query))
+    states = [engine.state(topic.name, touch=touch) for topic in found]
+    shown = [_summary(each) | (_state(each) if full else {}) | _rate(context, each.topic) for each in states]
+    fields: dict[str, object] = {"topics": shown}
+    if go_on_from:
+        fields["next_cursor"] = encode_cursor(go_on_from)
     reply(success(context, request, fields))
 
 
-def _page(registry: Registry, allowed: tuple[str, ...], prefix: str, after: str, limit: int) -> list[Topic]:
-    """Topics behind a name that begin with `prefix` and with one of the allowed prefixes, in order of their names.
+def _wanted(query: Query) -> Callable[[Topic], bool] | None:
+    """Whether a topic fits what the query says of type and name; None when it says nothing."""
+    kind, part = query.text("type"), query.text("contains")
+    if kind and kind not in _TYPES:
+        expected = f"one of {', '.join(_TYPES)}"
+        raise InvalidRequest(f"type must be {expected}", field="type", expected=expected)
+    if not kind and not part:
+        return None
+    return lambda topic: (not kind or topic.config.type.value == kind) and part in topic.name
 
-    The prefixes that are left after taking out those inside others are disjoint, so their pages follow each other.
+
+def _page(
+    registry: Registry, prefixes: list[str], after: str, limit: int, wanted: Callable[[Topic], bool] | None
+) -> tuple[list[Topic], str]:
+    """Topics behind a name that begin with one of the prefixes, in order of their names, and the name to go on from.
+
+    That is empty when these are all. The prefixes are disjoint, so their pages follow each other. Where only some are
+    wanted, so many are looked at for one page, which may then be short.
     """
     found: list[Topic] = []
-    for each in _narrowed(allowed, prefix):
-        found += registry.page(after, each, limit - len(found))
-        if len(found) == limit:
-            break
-    return found
+    looked = 0
+    for prefix in prefixes:
+        more = True
+        while more:
+            some = registry.page(after, prefix, PAGE_SIZE_MAX if wanted else limit + 1 - len(found))
+            more = wanted is not None and len(some) == PAGE_SIZE_MAX
+            for topic in some:
+                if wanted is None or wanted(topic):
+                    if len(found) == limit:
+                        return found, found[-1].name
+                    found.append(topic)
+            looked += len(some)
+            after = some[-1].name if some else after
+            if more and looked >= LOOKED_MAX:
+                return found, after
+    return found, ""
 
 
 def _narrowed(allowed: tuple[str, ...], prefix: str) -> list[str]:
@@ -161,6 +201,8 @@ def _narrowed(allowed: tuple[str, ...], prefix: str) -> list[str]:
     return kept
 
 
+_TYPES = [kind.value for kind in TopicType]
+
 ROUTES = (
     Route(
         "GET",
@@ -170,10 +212,12 @@ ROUTES = (
         Operation(
             "List topics",
             "Topics in order of their names, a page at a time; only those the key may touch. `next_cursor` is there "
-            "while there are more.",
+            "while there may be more: with `contains` or `type` a page may be short, or empty, and go on.",
             "topics",
             parameters=(
                 parameter("prefix", {"type": "string"}, "Only names that begin with this."),
+                parameter("contains", {"type": "string"}, "Only names with this in them."),
+                parameter("type", {"type": "string", "enum": _TYPES}, "Only topics of this type."),
                 parameter(
                     "page_size",
                     {"type": "integer", "minimum": 0, "default": PAGE_SIZE_DEFAULT},
