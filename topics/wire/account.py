@@ -54,10 +54,6 @@ class PasswordChange(msgspec.Struct, kw_only=True):
     new_password: str
 
 
-class Nothing(msgspec.Struct):
-    """A body that says nothing."""
-
-
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -73,7 +69,6 @@ _change = msgspec.json.Decoder(UserChange)
 _sign_in = msgspec.json.Decoder(SignIn)
 _set_up = msgspec.json.Decoder(SetUp)
 _link = msgspec.json.Decoder(LinkBody)
-_nothing = msgspec.json.Decoder(Nothing)
 _password = msgspec.json.Decoder(PasswordChange)
 
 
@@ -115,11 +110,6 @@ def decode_password_change(body: bytes) -> PasswordChange:
     wanted = _decode(_password, body)
     check_password(wanted.new_password, "new_password")
     return wanted
-
-
-def decode_nothing(body: bytes) -> None:
-    """An object, or no body at all. What it says is not looked at."""
-    _decode(_nothing, body)
 
 
 def check_password(text: str, field: str = "password") -> str:

@@ -115,10 +115,6 @@ class _Purge(msgspec.Struct):
     partition_id: int | None = None
 
 
-class _Nothing(msgspec.Struct):
-    pass
-
-
 class _Dead(msgspec.Struct):
     message_ids: list[str] | None = None
     reason: str | None = None
@@ -168,7 +164,6 @@ _moves = msgspec.json.Decoder(_Moved)
 _reprioritizes = msgspec.json.Decoder(_Reprioritize)
 _cancels = msgspec.json.Decoder(_Cancel)
 _purges = msgspec.json.Decoder(_Purge)
-_nothings = msgspec.json.Decoder(_Nothing)
 _deads = msgspec.json.Decoder(_Dead)
 
 _MODES = {0: Mode.MIN, 1: Mode.MAX, "MIN": Mode.MIN, "MAX": Mode.MAX, "min": Mode.MIN, "max": Mode.MAX}
@@ -326,12 +321,6 @@ def decode_purge(body: bytes) -> int | None:
         return None
     partition = json.decode(_purges, body).partition_id
     return None if partition is None else whole("partition_id", partition, PARTITIONS_MAX - 1)
-
-
-def check_nothing(body: bytes) -> None:
-    """A body that may be there, and says nothing."""
-    if body.strip():
-        json.decode(_nothings, body)
 
 
 def decode_dead(body: bytes) -> DeadRequest:

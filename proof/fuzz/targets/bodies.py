@@ -42,6 +42,7 @@ from topics.wire import (
     watch,
 )
 from topics.wire.arrowbody import decode_arrow_write
+from topics.wire.nothing import check_nothing
 from topics.wire.query import Query
 from topics.wire.streamcursor import Positions, decode_stream_cursor, encode_checkpoint, encode_positions
 
@@ -91,7 +92,7 @@ DECODERS: Final[tuple[Decode, ...]] = (
     account.decode_sign_in,
     account.decode_set_up,
     account.decode_password_change,
-    account.decode_nothing,
+    check_nothing,
     lambda body: archive.decode_report("a", "lake", body),
 )
 """An input says by its first byte which it is for."""

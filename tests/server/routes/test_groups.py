@@ -340,3 +340,14 @@ async def test_what_a_scrape_tells_of_groups(tmp_path: Path) -> None:
         assert f"topics_group_lag{labels} 4" in text
         assert f"topics_group_in_flight{labels} 1" in text
         assert f"topics_group_lost_total{labels} 0" in text
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+@on_loop
+async def test_what_has_nothing_to_say_is_an_object_or_nothing(tmp_path: Path, verb: str) -> None:
+    async with serving(tmp_path) as api:
+        await api.write("t", 1)
+        await Consumers(api).consume()
+        refused = await api.post(f"/v0/topics/t/groups/g/{verb}", [None])
+        assert refused.status == 400 and refused.error["code"] == "invalid_request"
+        assert (await api.post(f"/v0/topics/t/groups/g/{verb}", {})).status == 200

@@ -23,7 +23,8 @@ from topics.server.route import Handler, Operation, Route
 from topics.server.routes.heaps import PAGE_DEFAULT, PAGE_MAX, Fields, confirmed
 from topics.server.schemas import TOPIC, answer, body, parameter
 from topics.wire import heapanswers
-from topics.wire.heap import DeadRequest, check_nothing, decode_cancel, decode_dead, decode_move, decode_reprioritize
+from topics.wire.heap import DeadRequest, decode_cancel, decode_dead, decode_move, decode_reprioritize
+from topics.wire.nothing import check_nothing
 from topics.wire.query import Query
 
 

@@ -25,6 +25,7 @@ from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.schemas import PARTITION, TOPIC, answer, body
 from topics.wire.group import decode_ack, decode_consume, decode_extend, decode_nack, decode_reset
+from topics.wire.nothing import check_nothing
 from topics.wire.query import Query
 
 _CONSUMED: Final = (
@@ -127,10 +128,12 @@ def reset(context: Context, request: Request, reply: Reply) -> None:
 
 
 def pause(context: Context, request: Request, reply: Reply) -> None:
+    check_nothing(request.body)
     _decide(context, request, reply, PauseGroup(*_names(request), paused=True))
 
 
 def resume(context: Context, request: Request, reply: Reply) -> None:
+    check_nothing(request.body)
     _decide(context, request, reply, PauseGroup(*_names(request), paused=False))
 
 

@@ -134,7 +134,7 @@ ROUTES = (
             "day by minutes. They begin with the process. Ask again with `since` for what is new.",
             "operations",
             parameters=(
-                parameter("step", {"type": "string", "enum": _STEPS, "default": _STEPS[0]}, "How fine."),
+                parameter("step", {"type": "string", "enum": [*_STEPS, ""], "default": _STEPS[0]}, "How fine."),
                 parameter("since", {"type": "integer", "minimum": 0}, "Only behind this time, ms since 1970."),
                 parameter("names", TEXT, "Only these series, separated by commas."),
             ),

@@ -20,7 +20,8 @@ from topics.server.routes.keys import desk_of
 from topics.server.routes.users import user_fields
 from topics.server.schemas import answer, body
 from topics.server.websessions import ACCESS_MS, WebSessions, address_of
-from topics.wire.account import decode_link, decode_nothing, decode_password_change, decode_set_up, decode_sign_in
+from topics.wire.account import decode_link, decode_password_change, decode_set_up, decode_sign_in
+from topics.wire.nothing import check_nothing
 
 AGENT = "user-agent"
 
@@ -82,7 +83,7 @@ def set_up(context: Context, request: Request, reply: Reply) -> None:
 
 
 def refresh(context: Context, request: Request, reply: Reply) -> None:
-    decode_nothing(request.body)
+    check_nothing(request.body)
     web, host = _web(context), context.ready()
     claims = web.refresh_claims(request)
 
@@ -106,7 +107,7 @@ def refresh(context: Context, request: Request, reply: Reply) -> None:
 
 def sign_out(context: Context, request: Request, reply: Reply) -> None:
     """Ends the session of the cookies, if there is one; the cookies go in any case."""
-    decode_nothing(request.body)
+    check_nothing(request.body)
     web, host = _web(context), context.ready()
     try:
         session_id = web.refresh_claims(request).sid
