@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 MIB = 1 << 20
-DISK_BYTES = 12 * MIB
-BALLAST_BYTES = 6 * MIB
+DISK_BYTES = 24 * MIB
+BALLAST_BYTES = 18 * MIB
+"""Without it there is room for all that was in the write-ahead log once more, as segments."""
 
 
 @dataclass(frozen=True, slots=True)

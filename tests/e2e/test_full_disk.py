@@ -59,7 +59,7 @@ def fill_up(kind: str, place: Path) -> int:
             status, answer = write(caller, WRITES_MAX)
             assert status == 200, answer
             assert stored(caller) == [*acked, WRITES_MAX]
-            assert server.stop() == 0
+            assert server.stop() == 0, server.said
     return len(acked)
 
 

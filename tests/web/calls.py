@@ -6,11 +6,15 @@ from typing import Any
 
 from tests.e2e.served import Served
 
+THROTTLED = 429
+
 
 def ask(server: Served, method: str, path: str, body: object = None) -> Any:
-    """The answer to a request that is not refused."""
+    """The answer to a request that is not refused; a server that is busy with others is asked again."""
     with server.connect() as caller:
         status, answer = caller.ask(method, path, body)
+        while status == THROTTLED:
+            status, answer = caller.ask(method, path, body)
     assert status < 300, (method, path, status, answer)
     return answer
 
