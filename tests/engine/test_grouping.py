@@ -13,7 +13,7 @@ from topics.core.records import Records
 from topics.engine.groupline import Stream
 from topics.engine.ticket import Ticket
 from topics.errors import GroupNotFound, InvalidRequest, ShuttingDown, TopicNotFound, TopicsError
-from topics.groupmodel import LATEST, GroupBatch
+from topics.groupmodel import LATEST, AckedGroup, GroupBatch
 
 
 class GroupRig(Rig):
@@ -289,3 +289,16 @@ def test_groups_of_an_ephemeral_topic_survive_a_clean_stop_and_are_told_of_the_l
     batch = one.driver.wait(one.ask("b"))
     assert isinstance(batch, GroupBatch) and batch.tombstone is not None
     assert (batch.tombstone.gap_from, batch.tombstone.gap_to, batch.tombstone.reason) == (3, 4, "restart")
+
+
+@pytest.mark.parametrize("durability", ["disk", "fsync"])
+def test_who_acks_again_is_answered_when_the_first_ack_is_safe(durability: str) -> None:
+    one = rig(durability=durability)
+    one.write_some()
+    assert one.take() == [1]
+    first, again = one.engine.submit(AckGroup("t", "g", 1)), one.engine.submit(AckGroup("t", "g", 1))
+    assert not first.done and not again.done
+    one.driver.wait(first)
+    acked = one.driver.wait(again)
+    assert isinstance(acked, AckedGroup) and (acked.acked, acked.committed_seq) == (0, 1)
+    assert one.driver.wait(one.engine.submit(AckGroup("t", "g", 1))) == acked, "and at once when it is"

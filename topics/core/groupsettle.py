@@ -61,8 +61,10 @@ def ack(machine: Machine, command: AckGroup, now_ms: int) -> Outcome:
         committed_seq=group.committed,
         head_seq=log.visible_seq,
     )
-    must_sync = bool(stored) and topic.config.durability is Durability.FSYNC
-    return Outcome(reply, stored, must_sync, log, durability=topic.config.durability)
+    # Whoever acks again is told of what the first ack did, which may not be stored yet.
+    follows = not stored and topic.config.durability is not Durability.EPHEMERAL
+    must_sync = (follows or bool(stored)) and topic.config.durability is Durability.FSYNC
+    return Outcome(reply, stored, must_sync, log, durability=topic.config.durability, follows=follows)
 
 
 def nack(machine: Machine, command: NackGroup, now_ms: int) -> Outcome:

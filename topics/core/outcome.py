@@ -48,3 +48,5 @@ class Outcome(msgspec.Struct):
     """The first of their seqs, or of the gap before them."""
     moves: Sequence[BegunMove] = ()
     """What goes on after this, over several turns."""
+    follows: bool = False
+    """It stores nothing and tells what was done before: that must be as safe as if it were its own."""

@@ -144,6 +144,8 @@ class Turn:
             self._queue(fact, self.commit_log.shard_of(fact.log_id))
         if not shards and self._is_on_its_way(ticket, outcome):
             shards.add(ticket.shard)
+        if log is not None and outcome.follows:
+            shards.add(self.commit_log.shard_of(log.log_id))
         self._bear(born)
         if log is not None and shards and log.log_id in self._unborn:
             shards |= {self.commit_log.shard_of(log.log_id), self.commit_log.shard_of(META_LOG_ID)}

@@ -8,6 +8,7 @@ from tests.testing.checkers.histories import Making, grant, rules
 from topics.testing.checkers import CHECKERS, Call, History, Topic, check
 from topics.testing.checkers.batch import check_batches
 from topics.testing.checkers.dedup import check_dedup
+from topics.testing.checkers.events import Outcome
 
 LEFT, RIGHT = "left#0", "right#0"
 
@@ -80,6 +81,16 @@ def test_a_transaction_of_a_heap_that_came_in_part() -> None:
     assert rules(check_batches, made.history) == []
     assert rules(check_batches, made.end()) == ["part"]
     made.call("letters", {}, {"ids": [2]})
+    assert rules(check_batches, made.history) == []
+
+
+def test_a_message_that_may_have_been_acked_before_a_backup_is_no_hole_in_its_transaction() -> None:
+    made = Making("heap", batches=True)
+    made.call("enqueue", {"ids": [1, 2], "key": "t"})
+    made.claim(grant("m1", "a", 100, 200, id=1))
+    made.claim(grant("m2", "b", 100, 200, id=2), outcome=Outcome.UNKNOWN)
+    assert rules(check_batches, made.end()) == ["part"]
+    made.settle("ack", "m2", "b", unknown=True)
     assert rules(check_batches, made.history) == []
 
 

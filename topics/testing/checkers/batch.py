@@ -104,6 +104,12 @@ def _not_before(history: History) -> Iterator[Violation]:
 def _transactions(history: History, place: str) -> Iterator[Violation]:
     found = {grant["id"] for call in history.of(place, "claim") if call.ok for grant in call.answer["grants"]}
     found |= {number for call in history.of(place, "letters") if call.ok for number in call.answer["ids"]}
+    # Of a message that somebody may have acked nothing is left to be found.
+    names = {
+        grant["item"]: grant["id"] for call in history.of(place, "claim") for grant in call.answer.get("grants", ())
+    }
+    acks = [call for call in history.of(place, "ack") if call.possible]
+    found |= {names[item] for call in acks for item in call.asked["items"] if item in names}
     for call in history.of(place, "enqueue"):
         ids = set(call.asked["ids"])
         if call.possible and ids & found and ids - found:
