@@ -22,12 +22,12 @@ SLICE_NS: Final = 1_000_000
 """How long one slice is at most: then the loop gets a turn."""
 SLICE_NS_MIN: Final = 100_000
 """Credit for less is saved: what is needed around the work would be most of it."""
-SHARE: Final = 24
+SHARE: Final = 32
 """Others compute so many times as long, while they want to."""
 WANT_WORTH: Final = 4
 """A slice is free for so much of it as is more than so many times what the others then had to do."""
 CREDIT_NS_MAX: Final = 3 * SLICE_NS
-FRESH_NS: Final = 1_300_000
+FRESH_NS: Final = 1_500_000
 """What work that had caught up begins with at least: less than a pass over a hundred destinations takes, so that a
 writer who never rests pays for the rest of each."""
 PAUSE_S: Final = 0.001
