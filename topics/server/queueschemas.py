@@ -58,6 +58,15 @@ _COUNTS: dict[str, Schema] = {
 }
 _SEVERAL: dict[str, Schema] = {"partition": PARTITION_NUMBER}
 
+_STEPPED: dict[str, Schema] = {
+    "scanned": COUNT,
+    "next_from_seq": U64 | {"description": "Where the next request goes on."},
+    "head_seq": U64,
+    "done": FLAG | {"description": "Whether there is nothing left to look at."},
+    "dry_run": FLAG,
+}
+"""How far work came that takes several requests."""
+
 COMPONENTS: dict[str, Schema] = {
     "QueueState": object_shape(
         "ready in_flight delayed dead_lettered",
@@ -246,11 +255,7 @@ COMPONENTS: dict[str, Schema] = {
             "topic": NAME,
             "deleted": COUNT | {"description": "Dead letters that are gone, or would be."},
             "skipped": COUNT | {"description": "Those that stay: somebody has them, or they are on their way back."},
-            "scanned": COUNT,
-            "next_from_seq": U64 | {"description": "Where the next request goes on."},
-            "head_seq": U64,
-            "done": FLAG | {"description": "Whether there is nothing left to look at."},
-            "dry_run": FLAG,
+            **_STEPPED,
         },
         _SEVERAL,
     ),
@@ -284,11 +289,7 @@ COMPONENTS: dict[str, Schema] = {
             "topic": NAME,
             "moved": COUNT | {"description": "Dead letters that went back, or would have."},
             "skipped": COUNT | {"description": "Those that stay: somebody has them, or their queue is gone or full."},
-            "scanned": COUNT,
-            "next_from_seq": U64 | {"description": "Where the next request goes on."},
-            "head_seq": U64,
-            "done": FLAG | {"description": "Whether there is nothing left to look at."},
-            "dry_run": FLAG,
+            **_STEPPED,
         },
         _SEVERAL,
     ),

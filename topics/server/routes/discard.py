@@ -16,7 +16,7 @@ from topics.core.discard import Discarded
 from topics.core.names import check_topic
 from topics.core.registry import Topic
 from topics.engine.host import Host
-from topics.limits import REDRIVE_CALL_MS_MAX, REDRIVE_STEP, SECOND_MS
+from topics.limits import REDRIVE_CALL_MS_MAX, SECOND_MS
 from topics.server.answers import later, success
 from topics.server.auth import check_name
 from topics.server.context import Context
@@ -24,6 +24,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.schemas import TOPIC, answer, body
+from topics.server.steps import next_step
 from topics.wire.queue import DiscardRequest, decode_discard
 
 SLICE = 256
@@ -54,12 +55,7 @@ async def _discard(context: Context, host: Host, request: Request, topic: str, w
 
 async def _step(host: Host, topic: str, wanted: DiscardRequest, done: Discarded | None) -> Discarded:
     """The next step behind what is done."""
-    limit = REDRIVE_STEP
-    if wanted.limit is not None:
-        limit = min(limit, wanted.limit - (0 if done is None else done.deleted))
-    before_seq = wanted.before_seq
-    if done is not None:
-        before_seq = min(done.head_seq + 1, done.head_seq + 1 if before_seq is None else before_seq)
+    step = next_step(wanted, done, 0 if done is None else done.deleted)
     reply = await host.submit_patiently(
         Discard(
             topic,
@@ -67,9 +63,7 @@ async def _step(host: Host, topic: str, wanted: DiscardRequest, done: Discarded 
             wanted.match,
             wanted.source,
             wanted.reason,
-            wanted.from_seq if done is None else done.next_from_seq,
-            before_seq,
-            limit,
+            *step,
             wanted.dry_run,
         )
     )

@@ -23,6 +23,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
 from topics.server.schemas import TOPIC, answer, body
+from topics.server.steps import next_step
 from topics.wire.queue import RedriveRequest, decode_redrive
 
 STEPS_PER_SECOND = 10
@@ -76,14 +77,10 @@ def _goes_on(context: Context, wanted: RedriveRequest, done: Redriven, elapsed_s
 
 async def _step(host: Host, topic: str, wanted: RedriveRequest, done: Redriven | None) -> Redriven:
     """The next step behind what is done."""
-    limit = REDRIVE_STEP
-    if wanted.limit is not None:
-        limit = min(limit, wanted.limit - (0 if done is None else done.moved))
+    most = REDRIVE_STEP
     if wanted.rate_per_second is not None:
-        limit = min(limit, -(-wanted.rate_per_second // STEPS_PER_SECOND))
-    before_seq = wanted.before_seq
-    if done is not None:
-        before_seq = min(done.head_seq + 1, done.head_seq + 1 if before_seq is None else before_seq)
+        most = min(most, -(-wanted.rate_per_second // STEPS_PER_SECOND))
+    step = next_step(wanted, done, 0 if done is None else done.moved, most)
     reply = await host.submit_patiently(
         Redrive(
             topic,
@@ -92,9 +89,7 @@ async def _step(host: Host, topic: str, wanted: RedriveRequest, done: Redriven |
             wanted.match,
             wanted.source,
             wanted.reason,
-            wanted.from_seq if done is None else done.next_from_seq,
-            before_seq,
-            limit,
+            *step,
             wanted.dry_run,
         )
     )

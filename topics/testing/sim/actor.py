@@ -7,6 +7,7 @@ next is decided by the timeline alone, so each seed is another interleaving of a
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Routine = Generator[Request | float, Reply, None]
 
 
-class Actor:
+class Actor(ABC):
     """Subclasses say what they do in `routine`, which begins again when it ends, until they are told to stop."""
 
     name = "somebody"
@@ -32,8 +33,8 @@ class Actor:
         self._stopped = False
         self._routine: Routine | None = None
 
-    def routine(self) -> Routine:
-        raise NotImplementedError
+    @abstractmethod
+    def routine(self) -> Routine: ...
 
     def begin(self) -> None:
         self.world.timeline.after(self.chance.random() * self.pause_ms, self._again)

@@ -1,5 +1,6 @@
 /* One consumer group: its lag over time, its partitions, who has what, and moving, pausing and dropping it. */
 
+import { act } from "../kit/acting.js";
 import { api, ApiError, at } from "../kit/api.js";
 import { confirm } from "../kit/dialog.js";
 import { h } from "../kit/dom.js";
@@ -30,7 +31,7 @@ export default {
 
     async function turn() {
       const verb = states.some((state) => state.paused) ? "resume" : "pause";
-      await act(() => api.post(`${path}/${verb}`, {}), verb === "pause" ? "Nothing is handed out until it is resumed." : "It goes on.");
+      await act(() => api.post(`${path}/${verb}`, {}), verb === "pause" ? "Nothing is handed out until it is resumed." : "It goes on.", poll.now);
     }
 
     async function move() {
@@ -49,19 +50,7 @@ export default {
         action: "Drop it",
         danger: true,
       });
-      if (sure && (await act(() => api.remove(path), `Group ${group} is gone.`))) go("/groups");
-    }
-
-    async function act(work, said) {
-      try {
-        await work();
-      } catch (error) {
-        toast(error.message, { kind: "bad" });
-        return false;
-      }
-      toast(said);
-      poll.now();
-      return true;
+      if (sure) await act(() => api.remove(path), `Group ${group} is gone.`, () => go("/groups"));
     }
 
     root.append(

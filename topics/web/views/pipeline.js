@@ -1,5 +1,6 @@
 /* One pipeline: what it does, how its runner says it is, its routes, its log, and pausing and dropping it. */
 
+import { act } from "../kit/acting.js";
 import { api, at } from "../kit/api.js";
 import { confirm } from "../kit/dialog.js";
 import { h, replace } from "../kit/dom.js";
@@ -37,7 +38,7 @@ export default {
 
     async function turn() {
       const verb = pipeline.paused ? "resume" : "pause";
-      await act(() => api.post(`${path}/${verb}`), verb === "pause" ? "Its runner stops it, and keeps its position." : "It goes on where it was.");
+      await act(() => api.post(`${path}/${verb}`), verb === "pause" ? "Its runner stops it, and keeps its position." : "It goes on where it was.", poll.now);
     }
 
     async function change() {
@@ -54,19 +55,7 @@ export default {
         action: "Drop it",
         danger: true,
       });
-      if (sure && (await act(() => api.remove(path), `Pipeline ${name} is gone.`))) go("/pipelines");
-    }
-
-    async function act(work, said) {
-      try {
-        await work();
-      } catch (error) {
-        toast(error.message, { kind: "bad" });
-        return false;
-      }
-      toast(said);
-      poll.now();
-      return true;
+      if (sure) await act(() => api.remove(path), `Pipeline ${name} is gone.`, () => go("/pipelines"));
     }
 
     const admin = me.may("admin");
