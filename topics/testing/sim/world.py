@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from topics.testing.checkers.events import Call, History
 from topics.testing.clock import SimClock
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.sim import actors
+from topics.testing.sim.actor import Actor
 from topics.testing.sim.calls import Caller, Notebook, Reply, Request
 from topics.testing.sim.ending import Ending
 from topics.testing.sim.faults import Faults
@@ -52,7 +53,7 @@ class World:
         self.healed = False
         self._life_ms = life_ms
         self._last_id = 0
-        kinds = [
+        kinds: list[Callable[[World, int], Actor]] = [
             *[actors.Writer] * 3, *[actors.Reader] * 2, actors.Deleter, actors.Boss, *[actors.Worker] * 2,
             actors.Enqueuer, *[actors.Popper] * 2, *[actors.Consumer] * 2, actors.Batcher, *[actors.Watcher] * 2,
             actors.Keeper,
