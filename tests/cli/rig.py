@@ -18,7 +18,8 @@ TIMEOUT_S = 60
 
 def clean_environment() -> dict[str, str]:
     """What a command inherits: nothing of ours, the same everywhere."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TOPICS_", "NO_COLOR", "FORCE_"))}
+    changing = ("TOPICS_", "NO_COLOR", "FORCE_", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(changing)}
     return kept | {"PYTHONPATH": str(ROOT), "TZ": "UTC", "COLUMNS": "200"}
 
 

@@ -96,10 +96,12 @@ def test_a_slip_of_the_pen_is_one_line_with_what_to_do_next(capsys: pytest.Captu
         assert words in said
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     "arguments", [[], ["--help"], ["read", "-h"], ["help"], ["version"], ["settings", "--no-json"]]
 )
-def test_output_that_nobody_reads(arguments: list[str]) -> None:
+def test_output_that_nobody_reads(arguments: list[str], unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "topics", *arguments]
