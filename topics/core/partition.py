@@ -21,5 +21,6 @@ def partition_of(key: str | bytes, partitions: int) -> int:
 
 @lru_cache(maxsize=PARTITION_CACHE_KEYS_MAX)
 def _highest(key: bytes, partitions: int) -> int:
-    # `max` keeps the first of equals, which is the lowest partition.
-    return max(range(partitions), key=lambda partition: xxh3_64_intdigest(key, seed=partition))
+    hashes = [xxh3_64_intdigest(key, partition) for partition in range(partitions)]
+    # The first of equals is that of the lowest partition.
+    return hashes.index(max(hashes))

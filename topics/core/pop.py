@@ -106,7 +106,7 @@ class Room:
         self._tables = [queue.leases for queue in queues if queue is not None]
         self._leases_max = machine.bounds.heap_leases_max
         self._entries = sum(map(len, self._tables))
-        leased = sum(leases.counts[LEASED] for leases in self._tables) if self._entries else 0
+        leased = sum([leases.counts[LEASED] for leases in self._tables]) if self._entries else 0
         self.count = max(0, machine.bounds.heap_in_flight_max - leased)
         """By all consumers together."""
 

@@ -186,7 +186,8 @@ class Engine:
         log = outcome.log
         if log is not None:
             dirty.add(log.log_id)
-            if log.queue is not None:
+            if log.queue is not None and not outcome.seq:
+                # What was appended is news when it is shown.
                 self._note_taken(log)
                 self.leasing.note(log)
             if log.has_groups:
@@ -198,8 +199,10 @@ class Engine:
 
     def shown(self, log: Log) -> None:
         """Readers see more of a log than before."""
-        if log.queue is not None:
-            self._note_taken(log)
+        if isinstance(log.queue, Heap):
+            self.heaps.came(log)
+        elif log.queue is not None:
+            self.claiming.note(log)
         if log.has_groups:
             self.groups.note(log)
         self.forwarding.note(log)

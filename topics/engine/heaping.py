@@ -72,6 +72,8 @@ class Heaping(HeapLooking):
         self._deadlines: list[tuple[int, int, str, HeapWaiter | None]] = []
         """Time, a number that makes each unique, heap, and whose wait is over then; None for the line itself."""
         self._deadlines_max = DEADLINES_SLACK
+        self._served: HeapLine | None = None
+        """The line that is being served: what that changes in its heap is no news."""
         self._waiting: dict[int, tuple[HeapLine, HeapWaiter]] = {}
         """Pops in line, by the identity of their tickets."""
         self._numbers = 0
@@ -197,7 +199,8 @@ class Heaping(HeapLooking):
     # ---- news and time
 
     def note(self, log: Log) -> None:
-        """Something about a heap changed that those in line may be waiting for, or that time will act on."""
+        """Something about a heap changed that those in line may be waiting for, or that time will act on: in this
+        partition, or in others as well."""
         self._admit(log)
         line = self._lines.get(log.topic)
         if line is None:
@@ -205,10 +208,22 @@ class Heaping(HeapLooking):
             if found is None or log.queue is None or not log.queue.leases.counts[LEASED]:
                 return
             line = self._line(found)
+        if line is self._served:
+            return
+        line.stir()
         if line.waiters:
             self._note(line)
-        elif isinstance(log.queue, Heap):
-            self._wake_for(line, (Part(log, log.queue),))
+        else:
+            self._wake_for(line, line.parts)
+
+    def came(self, log: Log) -> None:
+        """Messages came into a partition."""
+        self._admit(log)
+        line = self._lines.get(log.topic)
+        if line is not None:
+            line.stirred.add(log.partition)
+            if line.waiters:
+                self._note(line)
 
     def _admit(self, log: Log) -> None:
         """Put what came in order while it is in memory, so that nobody who pops has to wait for that."""
@@ -241,12 +256,15 @@ class Heaping(HeapLooking):
     def tick(self) -> None:
         now_ms = self._now_ms()
         while self._deadlines and self._deadlines[0][0] <= now_ms:
-            _, _, topic, waiter = heappop(self._deadlines)
+            when_ms, _, topic, waiter = heappop(self._deadlines)
             line = self._lines.get(topic)
-            if line is None:
+            # A line is looked at once for its time, and plans the next one then: each that was planned before and
+            # left behind would plan another, and they would become more and more.
+            if line is None or (waiter is None and when_ms != line.wakes_ms):
                 continue
             if waiter is None:
                 line.wakes_ms = FOREVER_MS
+                line.stir()
             elif waiter not in line.waiters:
                 continue
             self._serve(line, now_ms)
@@ -306,7 +324,9 @@ class Heaping(HeapLooking):
     def _line(self, topic: Topic) -> HeapLine:
         line = self._lines.get(topic.name)
         if line is None:
-            line = self._lines[topic.name] = HeapLine(topic.name, topic.first_log_id)
+            logs = [self._machine.logs[log_id] for log_id in topic.log_ids()]
+            parts = [Part(log, log.queue) for log in logs if isinstance(log.queue, Heap)]
+            line = self._lines[topic.name] = HeapLine(topic.name, topic.first_log_id, parts)
         return line
 
     def _tidy(self, line: HeapLine) -> None:
@@ -325,18 +345,21 @@ class Heaping(HeapLooking):
 
     def _serve_from(self, line: HeapLine, found: Topic, now_ms: int) -> None:
         """Hand out what there is, move away what failed too often, and see when to look again."""
-        running = self._running(found)
+        if now_ms >= line.wakes_ms:
+            line.stir()
+        stirred = [line.parts[number] for number in sorted(line.stirred)]
+        running = [part for part in stirred if self._stopped(part.log.log_id) is None]
         parts = _lively(running, found, now_ms)
-        while parts and line.waiters and self._pass(line, found, parts, now_ms) and line.waiters:
-            parts = _lively(running, found, now_ms)
-        if any(part.heap.exhausted for part in parts):
-            self._bury(line, found, now_ms)
+        self._served = line
+        try:
+            while parts and line.waiters and self._pass(line, found, parts, now_ms) and line.waiters:
+                parts = _lively(running, found, now_ms)
+            if any(part.heap.exhausted for part in parts):
+                self._bury(line, found, now_ms)
+        finally:
+            self._served = None
+        line.stirred = {part.log.partition for part in parts}
         self._wake_for(line, running)
-
-    def _running(self, topic: Topic) -> list[Part]:
-        """The partitions whose disks work."""
-        logs = [self._machine.logs[log_id] for log_id in topic.log_ids() if self._stopped(log_id) is None]
-        return [Part(log, log.queue) for log in logs if isinstance(log.queue, Heap)]
 
     def _pass(self, line: HeapLine, topic: Topic, parts: list[Part], now_ms: int) -> bool:
         """One pass for those in line who wait for the same partitions as the first; whether another may find more."""
@@ -384,10 +407,12 @@ class Heaping(HeapLooking):
         assert isinstance(outcome.reply, tuple)
         for waiter, answer in zip(chosen, outcome.reply, strict=True):
             if answer.messages:
-                line.leave(waiter)
                 if waiter.stream is not None:
                     waiter.stream.credits -= len(answer.messages)
-                    self._rejoin(line, waiter.stream)
+                if waiter.stream is not None and waiter.stream.credits:
+                    line.go_last(waiter)
+                else:
+                    line.leave(waiter)
                 self._answer_when_done(ticket, waiter, answer)
         return any(answer.messages for answer in outcome.reply)
 

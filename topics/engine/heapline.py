@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from topics.core.heapcommands import Popper
+from topics.core.heapplace import Part
 from topics.engine.line import FOREVER_MS
 from topics.errors import InvalidRequest, TopicsError
 from topics.heapmodel import PoppedMessages
@@ -65,6 +66,8 @@ class PopStream:
 class HeapLine:
     topic: str
     first_log_id: int
+    parts: list[Part]
+    """All partitions of the heap."""
     waiters: dict[HeapWaiter, None] = field(default_factory=dict)
     hasty: list[HeapWaiter] = field(default_factory=list)
     """Those who came in this turn and do not wait for another."""
@@ -74,8 +77,20 @@ class HeapLine:
     """Where streams wait, by connection."""
     wakes_ms: int = FOREVER_MS
     """When this line is looked at next because of time."""
+    stirred: set[int] = field(default_factory=set)
+    """Partitions that may have something to hand out. In all others, nothing can be ready before `wakes_ms`."""
+
+    def __post_init__(self) -> None:
+        self.stir()
+
+    def stir(self) -> None:
+        """Anything may have happened in any partition."""
+        self.stirred = set(range(len(self.parts)))
 
     def join(self, waiter: HeapWaiter) -> None:
+        if not self.waiters:
+            # While nobody waits, nobody looks at when a delay ends.
+            self.stir()
         self.waiters[waiter] = None
         if waiter.stream is not None:
             self.places[waiter.popper.connection] = waiter
@@ -88,6 +103,11 @@ class HeapLine:
         if waiter.stream is not None:
             self.places.pop(waiter.popper.connection, None)
         return True
+
+    def go_last(self, waiter: HeapWaiter) -> None:
+        """It was served, and waits for more."""
+        del self.waiters[waiter]
+        self.waiters[waiter] = None
 
     @property
     def is_idle(self) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from secrets import token_hex
+from random import getrandbits
 from typing import Any, Final
 
 import grpc
@@ -34,7 +34,7 @@ OVER: Final = "grpc"
 CONSUMER_KEY: Final = "topics-consumer"
 """Metadata by which a client gives itself a name."""
 CONSUMER_CHARS_MAX: Final = 255
-REQUEST_ID_BYTES: Final = 8
+REQUEST_ID_BITS: Final = 64
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,8 @@ class Asker:
     """What it calls itself, or where it calls from: for people who look who had a message."""
 
 
+NOBODY: Final = Asker(EVERYBODY, "")
+"""Who calls, as long as that is not known."""
 Unary = Callable[[Asker, Any], Awaitable[Any]]
 """Answers one message with one message."""
 Streaming = Callable[[Asker, Any], Awaitable[None]]
@@ -90,7 +92,7 @@ class Calls:
 
         async def call(request: Any, caller: Any) -> Any:
             began_ns = context.clock.ticks_ns()
-            asker = Asker(EVERYBODY, "")
+            asker = NOBODY
             try:
                 asker = await self._asker(caller, scope)
                 release = context.quota.enter(asker.principal)
@@ -113,7 +115,7 @@ class Calls:
 
         async def call(_requests: Any, caller: Any) -> None:
             began_ns = context.clock.ticks_ns()
-            asker = Asker(EVERYBODY, "")
+            asker = NOBODY
             try:
                 asker = await self._asker(caller, scope)
                 release = context.quota.open_stream(asker.principal)
@@ -141,7 +143,7 @@ class Calls:
             principal = await authenticator.slow_owner(_key(metadata), _host(caller.peer()))
             check_scope(principal, scope)
         consumer = str(metadata.get(CONSUMER_KEY) or caller.peer())[:CONSUMER_CHARS_MAX]
-        return Asker(principal, token_hex(REQUEST_ID_BYTES), consumer)
+        return Asker(principal, f"{getrandbits(REQUEST_ID_BITS):016x}", consumer)
 
     async def _refuse(
         self, caller: Any, method: Method, asker: Asker, error: Exception, traffic: RouteTraffic, began_ns: int
