@@ -9,10 +9,10 @@ none waits for what another one needs.
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from os import environ
 
 from cyclopts import App, Group
 
@@ -101,12 +101,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     # NumPy would start a thread for each core to do linear algebra, of which there is none here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = run(sys.argv[1:])
     if code:
         from topics.cli.exitcode import Exit
 
         if code == Exit.PIPE_CLOSED:
             # The interpreter would try once more to hand over what nobody took, and complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            getattr(sys.stdout.buffer, "raw", sys.stdout.buffer).close()
     sys.exit(code)
