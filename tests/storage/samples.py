@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from topics.core.block import Block
 from topics.core.run import DEAD, Marks, Run
+from topics.storage import frame
 from topics.storage.fs import FileSystem
 from topics.storage.index import Section
 from topics.storage.maps import MapCache
@@ -154,6 +155,16 @@ def flip(fs: FileSystem, path: str, offset: int, mask: int = 0xFF) -> None:
     (byte,) = file.read_at(offset, 1)
     file.write_at(offset, [bytes([byte ^ mask])])
     file.close()
+
+
+def reword(fs: FileSystem, path: str, kind: frame.Kind, body: bytes, salt: int = SALT + 1) -> None:
+    """Give the first frame of a kind another body, and the checksum of that."""
+    content = read_bytes(fs, path)
+    places = [(at, seed) for at in range(0, len(content), frame.ALIGN) for seed in (0, salt)]
+    found = ((frame.parse(memoryview(content), at, seed), seed) for at, seed in places)
+    old, seed = next((old, seed) for old, seed in found if old is not None and old.kind == kind)
+    new = frame.build(kind, old.log_id, old.position, old.mark, [body], seed, flags=old.flags, trailer=old.trailer)
+    replace_bytes(fs, path, b"".join([content[: old.offset], *new, content[frame.padded(old.end) :]]))
 
 
 _data = st.sampled_from([b"1", b"null", b'"caf\xc3\xa9"', b'{"a":[1,2]}', b'"' + b"y" * 300 + b'"'])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import queue
 import random
 import threading
 from collections.abc import Callable
@@ -10,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.storage.threadrig import LateLock, Loop, WatchedClock, asleep, sleeping, threads_that_write
 from tests.storage.walrig import SMALL, Heard, Rig, entry
 from topics.clock import SystemClock
 from topics.errors import Internal, LogStopped
-from topics.storage.committer import AT_ONCE_BYTES_MAX, SLOW_NS, SLOW_PAUSE_FACTOR, ThreadCommitter
+from topics.storage.commitlog import Cut
+from topics.storage.committer import AT_ONCE_BYTES_MAX, SLOW_NS, SLOW_PAUSE_FACTOR
 from topics.storage.fs import RealFs
 from topics.testing import Call, FakeDisk, FaultFs, SimClock, SimulatedCrash
 
@@ -121,6 +122,20 @@ def test_a_failure_while_closing_is_not_a_clean_stop(rig: Rig) -> None:
     assert rig.heard.events == [("written", 0, 1), ("synced", 0, 1), ("failed", 0, 0)]
 
 
+def test_a_cut_that_waits_is_told_that_the_shard_has_stopped(rig: Rig) -> None:
+    assert isinstance(rig.fs, FaultFs)
+    told: list[object] = []
+    rig.wal.cut(told.append)
+    rig.fs.fail("write_at", errno.EIO, path="*.wal")
+    rig.add(0)
+    rig.wal.cut(told.append)
+    assert told == []
+    rig.wal.work()
+    cut, error = told
+    assert isinstance(cut, Cut) and cut.positions == {}
+    assert error is rig.heard.errors[0]
+
+
 def test_a_defect_stops_the_shard_with_its_cause(rig: Rig) -> None:
     rig.wal.append(0, [entry(2**40, 1)], sync=True)
     rig.wal.work()
@@ -148,23 +163,6 @@ def test_a_crash_passes_through(rig: Rig) -> None:
     with pytest.raises(SimulatedCrash):
         rig.wal.work()
     assert rig.heard.upto("synced") == 0
-
-
-class Loop:
-    """Runs on the test's thread what the committers post, as an event loop would."""
-
-    def __init__(self, fs: RealFs | FaultFs, directory: Path) -> None:
-        self.posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.posts = 0
-        self.rig = Rig(fs, str(directory / "wal"), SMALL, SystemClock(), self.post)
-
-    def post(self, report: Callable[[], None]) -> None:
-        self.posts += 1
-        self.posted.put(report)
-
-    def until(self, event: str, group: int) -> None:
-        while not self.rig.heard.knows(event, 0, group):
-            self.posted.get(timeout=30)()
 
 
 def test_a_thread_writes_syncs_and_ends(tmp_path: Path) -> None:
@@ -257,34 +255,6 @@ def test_a_thread_reports_a_failure_once(tmp_path: Path) -> None:
 
 
 # ---- written by whoever appends
-
-
-def asleep(loop: Loop) -> ThreadCommitter:
-    """The committer of a WAL whose thread has nothing to do."""
-    loop.rig.start()
-    committer = loop.rig.wal._committers[0]
-    assert isinstance(committer, ThreadCommitter)
-    sleeping(committer)
-    return committer
-
-
-def sleeping(committer: ThreadCommitter) -> None:
-    while True:
-        with committer._lock:
-            if committer._idle:
-                return
-
-
-def threads_that_write(fs: FaultFs) -> list[str]:
-    """From now on, the names of those that write to WAL files."""
-    names: list[str] = []
-
-    def note(call: Call) -> None:
-        if call.name == "write_at" and call.path.endswith(".wal"):
-            names.append(threading.current_thread().name)
-
-    fs.on_call = note
-    return names
 
 
 def test_while_the_thread_sleeps_a_group_is_written_and_reported_by_the_append(tmp_path: Path) -> None:
@@ -384,19 +354,6 @@ def test_a_write_that_fails_at_once_stops_the_shard(tmp_path: Path) -> None:
         loop.rig.wal.close()
 
 
-class WatchedClock(SimClock):
-    """Tells how often the thread has looked at it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looks = threading.Semaphore(0)
-
-    def ticks_ns(self) -> int:
-        if threading.current_thread().name == "wal-0":
-            self.looks.release()
-        return super().ticks_ns()
-
-
 def test_the_thread_keeps_out_of_the_files_while_an_append_writes(tmp_path: Path) -> None:
     fs = FaultFs(RealFs())
     clock = WatchedClock()
@@ -423,6 +380,47 @@ def test_the_thread_keeps_out_of_the_files_while_an_append_writes(tmp_path: Path
     fs.on_call = meanwhile
     loop.rig.add(0, sync=False)
     assert seen[0] == "MainThread write_at"
+    loop.until("synced", 2)
+    loop.rig.wal.close()
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_sync_is_not_taken_for_that_of_a_group_that_the_thread_does_not_know_yet(tmp_path: Path, sync: bool) -> None:
+    """The group is in its file and not counted yet, and it is time to sync what was written before."""
+    fs = FaultFs(RealFs())
+    clock = WatchedClock()
+    loop = Loop(fs, tmp_path)
+    loop.rig.clock = clock
+    committer = asleep(loop)
+    loop.rig.add(0, sync=False)
+    sleeping(committer)
+    synced = threading.Event()
+
+    def time_is_over() -> None:
+        while clock.looks.acquire(blocking=False):
+            pass
+        clock.advance(SMALL.disk_sync_ms)
+        with committer._work:
+            committer._work.notify()
+        # As far as it gets: it waits for us, or it has synced by now.
+        for _ in range(5):
+            while not clock.looks.acquire(timeout=0.01):
+                if synced.is_set():
+                    sleeping(committer)
+                    return
+
+    def note(call: Call) -> None:
+        if call.name == "write_at" and threading.current_thread().name == "MainThread":
+            lock.late = True
+        elif call.name == "sync":
+            synced.set()
+
+    lock = LateLock(committer, time_is_over)
+    fs.on_call = note
+    loop.rig.add(0, sync=sync)
+    clock.advance(SMALL.disk_sync_ms)
+    with committer._work:
+        committer._work.notify()
     loop.until("synced", 2)
     loop.rig.wal.close()
 

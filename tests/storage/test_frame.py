@@ -82,3 +82,22 @@ def test_the_format_is_for_ever() -> None:
     assert b"".join(built).hex(" ", -8) == (
         "5450463103000000 010000000b050600 0200000000000000 0300000000000000 616263c563861d16 11de78d500000000"
     )
+
+
+def test_the_next_frame_is_found_wherever_it_stands() -> None:
+    whole = b"".join(frame.build(Kind.FACT, 1, 2, 3, [b"abc"], 7))
+    broken = whole[:-9] + b"x" + whole[-8:]
+    other = b"".join(frame.build(Kind.FACT, 1, 2, 3, [b"abc"], 8))
+    for before in (
+        b"",
+        broken,
+        other,
+        b"1234" + whole + b"5678",
+        bytes(1 << 16),
+        bytes((1 << 16) - ALIGN),
+        bytes(1 << 18),
+    ):
+        data = memoryview(before + whole + b"more")
+        assert frame.next_at(data, 0, len(data), 7) == len(before)
+        assert frame.next_at(data, 0, len(before), 7) == len(before), "none is looked for behind the end"
+        assert frame.next_at(data, len(before) + ALIGN, len(data), 7) == len(data)

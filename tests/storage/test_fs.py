@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import errno
+import fcntl
+import mmap
 import os
 import subprocess
 import sys
@@ -41,6 +43,18 @@ def test_a_disk_that_takes_nothing_is_an_error_not_a_loop(tmp_path: Path, monkey
     with pytest.raises(OSError, match="took none of 3 bytes at offset 7") as failure:
         file.write_at(7, [b"abc"])
     assert failure.value.filename == str(tmp_path / "a")
+    file.close()
+
+
+def test_a_single_buffer_that_is_taken_in_part_is_written_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        os, "pwritev", lambda descriptor, buffers, offset: pwritev(descriptor, [buffers[0][:2]], offset)
+    )
+    file = RealFs().open(str(tmp_path / "a"), "create")
+    file.write_at(1, [b"abcde"])
+    assert file.read_at(0, 100) == b"\0abcde"
     file.close()
 
 
@@ -102,6 +116,35 @@ def test_a_failed_sync_says_what_could_not_be_synced(
     file.close()
 
 
+def test_a_file_that_cannot_be_closed_is_named_and_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a network file system says only then: that the bytes did not get there."""
+    file = RealFs().open(str(tmp_path / "a"), "create")
+    close = os.close
+
+    def close_in_vain(descriptor: int) -> None:
+        close(descriptor)
+        refuse_with(errno.EIO)()
+
+    monkeypatch.setattr(os, "close", close_in_vain)
+    with pytest.raises(OSError) as failure:
+        file.close()
+    assert (failure.value.errno, failure.value.filename) == (errno.EIO, str(tmp_path / "a"))
+    file.close()
+
+
+def test_a_file_that_cannot_be_mapped_is_named_and_not_left_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    fs = RealFs()
+    opened = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(mmap, "mmap", lambda *arguments, **options: refuse_with(errno.ENOMEM)())
+    with pytest.raises(OSError) as failure:
+        fs.map(str(tmp_path / "a"))
+    assert (failure.value.errno, failure.value.filename) == (errno.ENOMEM, str(tmp_path / "a"))
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
 def test_make_dir_syncs_every_name_it_makes_and_the_one_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     fsync = os.fsync
@@ -154,6 +197,19 @@ def test_a_lock_holds_without_a_name_on_a_full_disk(tmp_path: Path, monkeypatch:
     with pytest.raises(DirectoryLocked, match="a process that left no name"):
         RealFs().lock(path)
     lock.release()
+
+
+@pytest.mark.parametrize(("module", "call"), [(fcntl, "flock"), (os, "pwrite")])
+def test_a_lock_that_the_disk_refuses_is_named_and_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, call: str
+) -> None:
+    path = str(tmp_path / "lock")
+    with monkeypatch.context() as broken:
+        broken.setattr(module, call, refuse_with(errno.EIO))
+        with pytest.raises(OSError) as failure:
+            RealFs().lock(path)
+    assert (failure.value.errno, failure.value.filename) == (errno.EIO, path)
+    RealFs().lock(path).release()
 
 
 def open_except(*missing: str) -> Any:

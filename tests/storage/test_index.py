@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.storage.samples import (
     INDEX,
+    SALT,
     Row,
     flip,
     key,
@@ -13,6 +17,7 @@ from tests.storage.samples import (
     read_bytes,
     reopen,
     replace_bytes,
+    reword,
     sample,
     simple_rows,
     stretches,
@@ -20,7 +25,8 @@ from tests.storage.samples import (
 )
 from topics.core.match import Match
 from topics.errors import Damaged
-from topics.storage import index
+from topics.storage import frame, index
+from topics.storage.frame import Kind
 from topics.storage.segmentfile import SectionKey
 from topics.testing import FakeDisk
 
@@ -87,3 +93,37 @@ def test_the_index_of_another_file_is_rebuilt_or_its_blocks_are_refused() -> Non
     replace_bytes(disk, INDEX, read_bytes(shifted, INDEX))
     with pytest.raises(Damaged, match=r"seqs 5\.\.7"):
         reopen(disk, 1).run(0).block_at(5)
+
+
+def sections_elsewhere(content: bytes) -> bytes:
+    """The section table of an index, its last section behind all blocks."""
+    view = memoryview(content)
+    header = frame.parse(view, 0, 0)
+    assert header is not None
+    table = frame.parse(view, frame.padded(header.end), SALT + 1)
+    assert table is not None
+    *sections, last = msgspec.msgpack.decode(table.body, type=tuple[index.Section, ...])
+    return msgspec.msgpack.encode([*sections, msgspec.structs.replace(last, first_block=last.first_block + 1)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "reason"),
+    [
+        (Kind.FILE_HEADER, b"\xc1", "it is no index"),
+        (Kind.SECTION, b"\xc1", "its section table is of another kind"),
+        (Kind.SECTION, sections_elsewhere, "its section table names blocks that are not there"),
+        (Kind.TAG_TABLE, b"", "its tag table of topic t7 is of another kind"),
+    ],
+)
+def test_an_index_whose_checksums_are_right_is_rebuilt_when_it_says_nothing_to_us(
+    kind: Kind, body: Any, reason: str
+) -> None:
+    disk = FakeDisk()
+    sections = sample(disk)
+    original = read_bytes(disk, INDEX)
+    reword(disk, INDEX, kind, body if isinstance(body, bytes) else body(original))
+    segment = reopen(disk, 1)
+    assert segment.run(0).find(Match(b"tag-1", prefix=False), 100).tolist() == [1, 4]
+    assert segment.index_rebuilt is not None and segment.index_rebuilt.endswith(reason)
+    assert read_bytes(disk, INDEX) == original
+    assert [live_rows(segment.run(number)) for number in (0, 1)] == list(sections.values())

@@ -21,7 +21,7 @@ from tests.storage.samples import (
 )
 from topics.core.run import DEAD
 from topics.errors import Damaged
-from topics.storage.segment import write_marks
+from topics.storage.segment import unset_marks, write_marks
 from topics.storage.segmentfile import data_name
 from topics.testing import FakeDisk, FaultFs
 
@@ -136,3 +136,18 @@ def test_a_failed_write_of_marks_can_be_tried_again() -> None:
     again = segment.pending_marks(0)
     assert again is not None and again.offsets.tolist() == first.offsets.tolist()
     assert [row.seq for row in live_rows(run)] == list(range(4, 11))
+
+
+def test_flags_that_a_failed_write_has_left_are_not_told_again() -> None:
+    disk = FakeDisk()
+    write(disk, 1, [(key(1), [simple_rows(1, 10)])])
+    segment = reopen(disk, 1)
+    segment.run(0).mark(u64(1, 2, 3, 7))
+    pending = segment.pending_marks(0)
+    assert pending is not None
+    offsets = pending.offsets.tolist()
+    assert unset_marks(disk, segment.path(), [pending]).tolist() == offsets
+    file = disk.open(segment.path(), "write")
+    file.write_at(offsets[1], [bytes([DEAD])])
+    file.close()
+    assert unset_marks(disk, segment.path(), [pending]).tolist() == [offsets[0], *offsets[2:]]

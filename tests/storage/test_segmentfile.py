@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.storage.samples import (
@@ -14,6 +15,7 @@ from tests.storage.samples import (
     read_bytes,
     reopen,
     replace_bytes,
+    reword,
     rows_of,
     sample,
     simple_rows,
@@ -21,7 +23,8 @@ from tests.storage.samples import (
 )
 from topics.errors import Damaged
 from topics.storage import frame
-from topics.storage.segmentfile import read_end, scan
+from topics.storage.frame import Kind
+from topics.storage.segmentfile import FORMAT_VERSION, DataHeader, read_end, scan
 from topics.storage.segmentwriter import write_segment
 from topics.testing import FakeDisk
 
@@ -131,3 +134,54 @@ def test_the_end_of_another_file_is_noticed() -> None:
         list(scan(DATA, disk.map(DATA).view, 1))
     with pytest.raises(Damaged, match="of another file"):
         reopen(disk, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        (Kind.FILE_HEADER, b"\xc1", "is no segment"),
+        (
+            Kind.FILE_HEADER,
+            msgspec.msgpack.encode(DataHeader(FORMAT_VERSION + 1, 1, SALT + 1, 0)),
+            f"is in segment format {FORMAT_VERSION + 1}; this program reads format {FORMAT_VERSION}",
+        ),
+        (Kind.FILE_END, b"\xc1", r"offset \d+: no end of a segment"),
+    ],
+)
+def test_ends_whose_checksums_are_right_and_that_say_nothing_to_us_are_refused(
+    kind: Kind, body: bytes, message: str
+) -> None:
+    disk = FakeDisk()
+    sample(disk)
+    reword(disk, DATA, kind, body)
+    with pytest.raises(Damaged, match=message) as raised:
+        reopen(disk, 1)
+    assert raised.value.detail["file"] == DATA
+
+
+def salvaged(content: bytes) -> tuple[list[list[Row]], list[Damaged]]:
+    damages: list[Damaged] = []
+    return [rows_of(stored.block) for stored in scan(DATA, memoryview(content), 1, damages.append)], damages
+
+
+def test_without_header_and_end_nothing_can_be_verified() -> None:
+    disk = FakeDisk()
+    sample(disk)
+    content = read_bytes(disk, DATA)
+    found, damages = salvaged(bytes(256) + content[256:-256] + bytes(256))
+    assert found == []
+    assert ["the file header of segment 1 is damaged" in damage.message for damage in damages] == [True]
+
+
+def test_a_block_whose_flags_are_cut_off_is_lost() -> None:
+    disk = FakeDisk()
+    rows, _ = sample(disk).values()
+    content = read_bytes(disk, DATA)
+    first, second = scan(DATA, memoryview(content), 1)
+    found, damages = salvaged(content[: second.flags_at + 1])
+    assert found == [rows]
+    assert [damage.detail["offset"] for damage in damages] == [second.flags_at + 1, second.offset]
+    found, damages = salvaged(content[: first.offset + frame.HEADER_BYTES])
+    assert found == []
+    assert [damage.detail.get("first_seq") for damage in damages] == [None, None]
+    assert "at risk: seqs ?..? of topic ?" in damages[1].message

@@ -7,8 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.storage.samples import HOT, Row, flip, key, live_rows, reopen, simple_rows, stretches, write
+from tests.storage.samples import (
+    DATA,
+    HOT,
+    Row,
+    flip,
+    key,
+    live_rows,
+    read_bytes,
+    reopen,
+    simple_rows,
+    stretches,
+    write,
+)
 from topics.core.match import Match
+from topics.core.run import DEAD, LIVE
 from topics.errors import Damaged
 from topics.limits import BLOCK_RECORDS
 from topics.storage.segment import write_marks
@@ -139,6 +152,7 @@ def test_marking_records_whose_sizes_are_known_reads_no_block() -> None:
         assert run.mark(seqs, sizes) == (len(fresh), sum(sizes[seq] for seq in fresh))
         naive.dead.update(seqs)
         assert (run.live_count, run.live_bytes) == naive.live_from(0)
+    assert run.mark([2, 3], sizes) == (0, 0)
     assert [seq for seq in range(1, 10) if run.is_live(seq)] == [1, 5, 6, 7, 8, 9]
     assert run.pending_seqs().tolist() == sorted(naive.dead)
 
@@ -219,3 +233,43 @@ def test_what_is_live_in_a_stretch_is_counted_from_the_flags_alone() -> None:
     for first, last in ((1, 49), (1, 1), (2, 13), (5, 45), (10, 20), (16, 25), (26, 49)):
         run = reopen(disk, 1).run(0, len(live), 0)
         assert run.count_live(first, last) == len(live.intersection(range(first, last + 1)))
+
+
+def flagged(disk: FakeDisk, seqs: list[int]) -> SegmentRun:
+    """A run of three blocks, whose file has the flags of some records."""
+    write(disk, 1, [(key(9), [simple_rows(1, 2)]), (key(4), [simple_rows(first, 9) for first in (1, 11, 21)])])
+    segment = reopen(disk, 1)
+    segment.run(1).mark(seqs)
+    pending = segment.pending_marks(1)
+    assert pending is not None
+    write_marks(disk, segment.path(), [pending])
+    return reopen(disk, 1).run(1)
+
+
+def test_it_says_whose_records_it_has_and_where_their_flags_are() -> None:
+    disk = FakeDisk()
+    run = flagged(disk, [1, 3])
+    assert (run.segment_no, run.section_no, run.log_id) == (1, 1, 4)
+    assert read_bytes(disk, DATA)[run.flags_offset() :][:9] == bytes([DEAD, LIVE, DEAD, *[LIVE] * 6])
+    assert run.flagged_live() == 25
+
+
+def test_the_first_live_record_from_a_seq_on() -> None:
+    run = flagged(FakeDisk(), [1, 2, *range(11, 20), 21, 28, 29])
+    found = {seq: run.first_live(seq) for seq in (0, 1, 3, 9, 10, 12, 20, 22, 27, 28, 29)}
+    assert found == {0: 3, 1: 3, 3: 3, 9: 9, 10: 22, 12: 22, 20: 22, 22: 22, 27: 27, 28: None, 29: None}
+
+
+def test_flags_that_may_not_be_durable_are_written_again() -> None:
+    disk = FakeDisk()
+    flagged(disk, [1, 22, 25])
+    segment = reopen(disk, 1)
+    run = segment.run(1)
+    assert segment.pending_marks(1) is None
+    run.doubt_flags()
+    assert run.pending_seqs().tolist() == [1, 22, 25]
+    pending = segment.pending_marks(1)
+    assert pending is not None and run.flags_offset() in pending.offsets.tolist()
+    untouched = segment.run(0)
+    untouched.doubt_flags()
+    assert segment.pending_marks(0) is None

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.storage.samples import SALT, flip, read_bytes
+from tests.storage.samples import SALT, flip, read_bytes, reword
 from topics.errors import Damaged
-from topics.storage import snapshot
+from topics.storage import frame, snapshot
+from topics.storage.frame import Kind
 from topics.storage.fs import FileSystem
-from topics.storage.snapshot import SnapshotStore
+from topics.storage.snapshot import FORMAT_VERSION, SnapshotHeader, SnapshotStore
 from topics.testing import CRASH_MODES, FakeDisk, FaultFs, MonitorFs, SimClock, SimulatedCrash
 
 DIRECTORY = "/data/snapshots"
@@ -79,6 +81,15 @@ def test_deltas_that_outweigh_the_base_are_merged_and_unlinked() -> None:
     assert [file for file in files if file.endswith("base")] == files[:1]
     assert len(files) < 6
     assert sorted(loaded(disk)) == [b"0", b"1", b"2"]
+
+
+def test_its_size_is_that_of_its_files() -> None:
+    disk = FakeDisk()
+    chain(disk)
+    store = store_on(disk)
+    assert store.size_bytes == 0
+    store.load()
+    assert store.size_bytes == sum(len(read_bytes(disk, f"{DIRECTORY}/{file}")) for file in disk.list(DIRECTORY))
 
 
 def test_many_small_deltas_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,3 +284,63 @@ def test_a_key_cannot_be_put_and_removed_at_once() -> None:
     store.load()
     with pytest.raises(AssertionError, match="not both"):
         store.write({b"a": b"1"}, [b"a"])
+
+
+def one_delta() -> tuple[FakeDisk, str]:
+    disk = FakeDisk()
+    store = store_on(disk)
+    store.load()
+    store.write({b"a": b"1", b"b": b"2"})
+    return disk, f"{DIRECTORY}/{name(1)}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message", "left"),
+    [
+        (
+            Kind.FILE_HEADER,
+            msgspec.msgpack.encode(SnapshotHeader(FORMAT_VERSION + 1, 1, 0, SALT, 0)),
+            f"snapshot format {FORMAT_VERSION + 1}; this program reads format {FORMAT_VERSION}",
+            {},
+        ),
+        (Kind.FILE_HEADER, b"\xc1", "the header of snapshot 1 is damaged", {b"a": b"1", b"b": b"2"}),
+        (Kind.PUT, b"\x01\0", "an entry of snapshot 1 is none", {b"b": b"2"}),
+        (Kind.PUT, b"\x02\0\0\0a", "an entry of snapshot 1 is none", {b"b": b"2"}),
+        (Kind.FILE_END, b"\xc1", "snapshot 1 does not end as it was written", {b"a": b"1", b"b": b"2"}),
+    ],
+)
+def test_frames_whose_checksums_are_right_and_that_say_nothing_to_us_are_damage(
+    kind: Kind, body: bytes, message: str, left: dict[bytes, bytes]
+) -> None:
+    disk, path = one_delta()
+    reword(disk, path, kind, body, SALT)
+    with pytest.raises(Damaged, match=message) as raised:
+        loaded(disk)
+    assert raised.value.detail["file"] == path
+    state, damages = store_on(disk).salvage()
+    assert state == left
+    assert [message in damage.message for damage in damages] == [True]
+
+
+@pytest.mark.parametrize("keeps_salt", [True, False])
+def test_what_stands_behind_a_damaged_header_is_read_as_long_as_it_tells_the_salt(keeps_salt: bool) -> None:
+    disk, path = one_delta()
+    for offset in range(40 if keeps_salt else 16, 48):
+        flip(disk, path, offset)
+    state, damages = store_on(disk).salvage()
+    assert state == ({b"a": b"1", b"b": b"2"} if keeps_salt else {})
+    (damage,) = damages
+    assert "the header of snapshot 1 is damaged" in damage.message
+    assert damage.detail["lost_keys"] == (() if keeps_salt else None)
+
+
+def test_the_key_of_a_damaged_entry_is_told_only_when_it_is_all_there() -> None:
+    disk, path = one_delta()
+    entry_at = frame.next_at(memoryview(read_bytes(disk, path)), frame.ALIGN, 1 << 20, SALT)
+    body_at = entry_at + frame.HEADER_BYTES
+    flip(disk, path, body_at + 5)
+    (damage,) = store_on(disk).salvage()[1]
+    assert damage.detail["lost_keys"] == (b"a",)
+    flip(disk, path, body_at, 1 ^ 3)
+    (damage,) = store_on(disk).salvage()[1]
+    assert damage.detail["lost_keys"] is None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +62,17 @@ def test_a_search_touches_few_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "_tag", counted)
     assert table.find(Match(b"004000", prefix=False)).tolist() == [4000]
     assert len(touched) <= 14
+
+
+@pytest.mark.parametrize(
+    ("count", "seq_bytes", "postings", "message"),
+    [
+        (1, 2, 1, "a posting has 4 or 8 bytes, not 2"),
+        (3, 4, 1, "a table of 3 tags and 1 postings does not fit 40 bytes"),
+        (1, 8, 3, "a table of 1 tags and 3 postings does not fit 40 bytes"),
+    ],
+)
+def test_a_body_that_is_no_table_is_refused(count: int, seq_bytes: int, postings: int, message: str) -> None:
+    body = struct.pack("<IIQ", count, seq_bytes, postings).ljust(40, b"\0")
+    with pytest.raises(ValueError, match=message):
+        TagTable(memoryview(body), 1)

@@ -201,3 +201,14 @@ def test_shredding_overwrites_before_it_unlinks() -> None:
     shred(monitor, path)
     assert seen == [True]
     assert not monitor.exists(path)
+
+
+def test_what_a_segment_takes_on_disk_counts_in_both_directories() -> None:
+    disk = FakeDisk()
+    write(disk, 1, [(key(1), [ROWS])])
+    tiers = Tiers(disk, HOT, COLD)
+    data, index = (len(read_bytes(disk, f"{HOT}/{name}")) for name in (data_name(1), index_name(1)))
+    assert (tiers.size_bytes(1), tiers.size_bytes(2)) == (data + index, 0)
+    tiers.relocate(1)
+    disk.open(f"{HOT}/{data_name(1)}", "create").write_at(0, [b"left by a copy"])
+    assert tiers.size_bytes(1) == data + index + len(b"left by a copy")

@@ -53,6 +53,7 @@ def test_a_header_is_read_back() -> None:
     view = view_of(HEADER)
     assert read_header(view, "f", 1, 7) == (HEADER, len(view))
     assert salt_candidates(view) == [HEADER.salt, HEADER.salt]
+    assert salt_candidates(view[: frame.HEADER_BYTES - 1]) == []
 
 
 def test_what_is_no_header_of_this_file_is_refused() -> None:
@@ -65,5 +66,6 @@ def test_what_is_no_header_of_this_file_is_refused() -> None:
     for data in (b"", bytes(100), b"".join(frame.build(Kind.FACT, 0, 0, 0, [b""], 0))):
         with pytest.raises(Damaged, match="does not begin with a readable WAL file header"):
             read_header(memoryview(data), "f", 1, 7)
-    with pytest.raises(Damaged, match="cannot be decoded"):
-        read_header(memoryview(b"".join(frame.build(Kind.FILE_HEADER, 0, 0, 0, [b"\xc1"], 0))), "f", 1, 7)
+    for body in (b"\xc1", b"\x81\xa1a" + b"\x91" * 100_000 + b"\xc0"):
+        with pytest.raises(Damaged, match="cannot be decoded"):
+            read_header(memoryview(b"".join(frame.build(Kind.FILE_HEADER, 0, 0, 0, [body], 0))), "f", 1, 7)

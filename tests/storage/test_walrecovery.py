@@ -10,8 +10,8 @@ from topics.errors import Damaged
 from topics.storage.commitlog import Covered
 from topics.storage.fs import FileSystem
 from topics.storage.wal import WalSettings
-from topics.storage.walfile import file_name, parse_name
-from topics.storage.walrecovery import LastStop
+from topics.storage.walfile import FORMAT_VERSION, FileHeader, file_name, header_frame, parse_name
+from topics.storage.walrecovery import LastStop, not_understood
 from topics.storage.walscan import nonzero_end
 from topics.testing import CRASH_MODES, CrashMode, FakeDisk, FaultFs, MonitorFs, SimulatedCrash
 
@@ -381,6 +381,50 @@ def test_a_shard_without_any_file_is_an_error() -> None:
         rig.recover()
     (loss,) = rig.recover(salvage=True).losses
     assert loss.whole_file
+
+
+def test_files_that_disagree_about_the_number_of_shards_are_an_error() -> None:
+    disk = FakeDisk()
+    disk.make_dir(DIRECTORY)
+    for shard, shards in ((0, 2), (1, 3)):
+        header = FileHeader(FORMAT_VERSION, 1, shards, shard, 1, 1, 0, False, 7, disk.boot_id(), 0)
+        disk.open(f"{DIRECTORY}/{file_name(shard, 1)}", "create").write_at(0, header_frame(header))
+    with pytest.raises(Damaged, match=r"disagree about the number of shards: \[2, 3\]"):
+        Rig(disk, settings=TWO).recover()
+
+
+def test_files_that_were_begun_are_let_go_when_one_of_them_cannot_be() -> None:
+    disk = FakeDisk()
+    fs = FaultFs(disk)
+    fs.fail("sync_dir", nth=2)
+    with pytest.raises(OSError, match="Input/output error"):
+        Rig(fs, settings=TWO).start()
+    begun = [call.path for call in fs.calls if call.name == "close" and call.path.endswith(".wal")]
+    assert begun == [f"{DIRECTORY}/{file_name(0, 1)}"]
+    rig = Rig(disk, settings=TWO)
+    rig.start()
+    assert rig.replayed == []
+
+
+def test_what_the_files_hold_is_told_after_the_replay() -> None:
+    rig = Rig(FakeDisk(), settings=TWO)
+    rig.start(Covered({0: 3}), 4)
+    rig.add(0)
+    rig.add(1)
+    rig.wal.work()
+    rig.add(2, b"x" * TWO.file_bytes)
+    rig.wal.close()
+    recovery = rig.recover(Covered({0: 3}), 4)
+    assert recovery.tails == {0: 4, 1: 1, 2: 1}
+    assert recovery.needed_snapshot_no == 4
+    assert [recovery.logs_behind(0, number) for number in (0, 1, 2)] == [{0, 2}, {2}, set()]
+    assert recovery.logs_behind(1, 0) == {1}
+
+
+def test_a_fact_that_says_nothing_to_us_is_at_risk_and_no_more_than_that() -> None:
+    damage = not_understood("/data/wal", 3, 9, ValueError("no such kind"))
+    assert "position 9 of log 3 is whole, but cannot be read: no such kind" in damage.message
+    assert damage.detail["at_risk"] == ((3, 9, 9),)
 
 
 def test_leftover_spares_go() -> None:

@@ -11,7 +11,7 @@ from topics.storage.commitlog import Covered
 from topics.storage.frame import Kind
 from topics.storage.fs import FileSystem
 from topics.storage.walfile import file_name, read_header
-from topics.storage.walscan import SEARCH_STEP_BYTES, nonzero_end, valid_frames
+from topics.storage.walscan import SEARCH_STEP_BYTES, nonzero_end, read_entries, valid_frames
 from topics.testing import FakeDisk
 
 FIRST = f"{DIRECTORY}/{file_name(0, 1)}"
@@ -214,8 +214,73 @@ def test_salvage_reads_a_file_whose_header_is_damaged(closed: Rig) -> None:
     for at, flipped in flips(data[: spans(data)[0][2]]):
         rig = with_bytes({FIRST: flipped + data[spans(data)[0][2] :]})
         recovery = rig.recover(salvage=True)
-        assert len(recovery.losses) >= 1, at
+        assert len(recovery.losses) == 1, at
         assert len(rig.replayed) == 4, at
+
+
+def test_a_file_without_a_readable_frame_is_lost_whole(closed: Rig) -> None:
+    for data in (b"", bytes(1000), b"no WAL" * 100):
+        rig = with_bytes({FIRST: data})
+        with pytest.raises(Damaged, match="does not begin with a readable WAL file header"):
+            rig.recover()
+        (loss,) = rig.recover(salvage=True).losses
+        assert (loss.file, loss.offset, loss.whole_file) == (FIRST, 0, True)
+        assert f"none of its {len(data)} bytes can be read" in loss.message
+        assert rig.replayed == []
+
+
+def test_without_a_readable_header_only_a_gap_shows_that_a_file_is_missing() -> None:
+    third, fourth, sixth = (f"{DIRECTORY}/{file_name(0, number)}" for number in (3, 4, 6))
+    rig = with_bytes(dict.fromkeys((third, fourth, sixth), bytes(100)))
+    losses = [loss for loss in rig.recover(salvage=True).losses if loss.whole_file]
+    assert [loss.file for loss in losses] == [third, fourth, sixth, f"{DIRECTORY}/{file_name(0, 5)}"]
+    assert "file 5 of shard 0 is missing before 0-0000000006.wal" in losses[-1].message
+
+
+def written_behind(rig: Rig, kind: Kind, position: int, body: bytes) -> Rig:
+    """The WAL of a rig with one more frame at its end, which no writer of ours would write."""
+    data = contents(rig.fs, FIRST)
+    end_at = spans(data)[-1][1]
+    header, _ = read_header(memoryview(data), "", 0, 1)
+    return with_bytes({FIRST: data[:end_at] + b"".join(frame.build(kind, 0, position, 0, [body], header.salt))})
+
+
+def test_a_log_that_goes_back_is_damage(closed: Rig) -> None:
+    rig = written_behind(closed, Kind.FACT, 2, b"again")
+    with pytest.raises(Damaged, match="log 0 goes back from position 3 to 2; at risk: unknown"):
+        rig.recover()
+    (loss,) = rig.recover(salvage=True).losses
+    assert loss.at_risk == ()
+    assert [body for _, _, body in rig.replayed] == [b"first", b"x" * 30, b"", b"last", b"again"]
+
+
+def test_a_trim_that_says_nothing_to_us_is_damage(closed: Rig) -> None:
+    rig = written_behind(closed, Kind.TRIMMED, 0, b"\xc1")
+    with pytest.raises(Damaged, match="which files are needed cannot be decoded"):
+        rig.recover()
+    assert len(rig.recover(salvage=True).losses) == 1
+    assert len(rig.replayed) == 4
+
+
+def test_entries_are_read_as_far_as_they_are_readable(closed: Rig) -> None:
+    data = bytearray(contents(closed.fs, FIRST))
+    facts = [start for kind, start, _ in spans(bytes(data)) if kind == Kind.FACT]
+    header, _ = read_header(memoryview(bytes(data)), "", 0, 1)
+    data[facts[2] + 8] ^= 1
+    reading = read_entries(with_bytes({FIRST: bytes(data)}).fs, FIRST, header.salt, len(data), 0, 1)
+    assert next(reading).position == 1
+    with pytest.raises(Damaged, match=f"at offset {facts[2]}: unreadable bytes") as damage:
+        next(reading)
+    assert damage.value.detail["offset"] == facts[2]
+
+
+def test_a_frame_in_the_body_of_another_is_no_frame() -> None:
+    inner = b"".join(frame.build(Kind.FACT, 1, 1, 0, [b"body"], 5))
+    outer = b"".join(frame.build(Kind.FACT, 1, 2, 0, [inner], 5))
+    assert [(found.offset, found.position) for found in valid_frames(memoryview(outer + inner), 0, 5)] == [
+        (0, 2),
+        (len(outer), 1),
+    ]
 
 
 def test_valid_frames_are_found_across_search_steps() -> None:

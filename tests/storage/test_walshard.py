@@ -7,7 +7,7 @@ import pytest
 
 from tests.storage.walrig import DIRECTORY, SMALL, Rig, entry, flat
 from topics.errors import LogStopped
-from topics.storage import frame
+from topics.storage import frame, walshard
 from topics.storage.commitlog import Covered
 from topics.storage.frame import Kind
 from topics.storage.walscan import ScannedFile, open_file, valid_frames
@@ -198,6 +198,48 @@ def test_reading_goes_on_while_files_come_and_go() -> None:
     rig.wal.work()
     positions = [e.position for e in reading]
     assert positions == sorted(set(positions)) and positions[-1] == 100
+
+
+def test_reading_looks_only_into_files_that_have_the_log() -> None:
+    fs = FaultFs(FakeDisk())
+    rig = Rig(fs)
+    rig.start()
+    for log_id in (0, 1, 0, 1):
+        rig.add(log_id, b"%d" % log_id * (SMALL.file_bytes // 2))
+        rig.wal.work()
+    files = rig.files()
+    assert len(files) == 4
+    del fs.calls[:]
+    assert [e.position for e in rig.wal.read(0, 2)] == [2]
+    assert [call.path for call in fs.calls if call.name == "map"] == [files[2], files[3]]
+
+
+def test_a_file_that_nobody_has_trimmed_and_that_is_gone_is_an_error() -> None:
+    rig = Rig(FakeDisk())
+    rig.start()
+    for _ in range(3):
+        rig.add(0, b"x" * SMALL.file_bytes)
+        rig.wal.work()
+    first = rig.files()[1]
+    rig.fs.unlink(first)
+    reading = rig.wal.read(0, 1)
+    with pytest.raises(FileNotFoundError, match=first):
+        list(reading)
+
+
+def test_a_large_batch_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walshard, "WRITE_BYTES_MAX", 1000)
+    fs = FaultFs(FakeDisk())
+    rig = Rig(fs)
+    rig.start()
+    del fs.calls[:]
+    for _ in range(5):
+        rig.add(0, b"x" * 600, sync=False)
+    rig.wal.work()
+    assert [call.name for call in fs.calls] == ["write_at"] * 3
+    rig.wal.close()
+    rig.recover()
+    assert rig.replayed == flat([entry(0, position, b"x" * 600) for position in range(1, 6)])
 
 
 def test_every_frame_says_how_much_was_synced_before_it() -> None:

@@ -247,9 +247,10 @@ class Claiming:
         now_ms = self._now_ms()
         self._orphans.tick(now_ms)
         while self._deadlines and self._deadlines[0][0] <= now_ms:
-            _, _, log_id, waiter = heappop(self._deadlines)
+            when_ms, _, log_id, waiter = heappop(self._deadlines)
             line = self._lines.get(log_id)
-            if line is None:
+            # What was planned before an earlier time came up stands for nothing: the line plans anew at each.
+            if line is None or (waiter is None and when_ms != line.wakes_ms):
                 continue
             if waiter is None:
                 line.wakes_ms = FOREVER_MS

@@ -158,9 +158,10 @@ class Lines:
     def take_due(self, now_ms: int) -> tuple[Key | None, Waiter | None] | None:
         """A line to look at, or a waiter whose time is over; None when nothing is due any more."""
         while self._deadlines and self._deadlines[0][0] <= now_ms:
-            _, _, key, waiter = heappop(self._deadlines)
-            if key is not None:
-                self._wakes_ms.pop(key, None)
+            when_ms, _, key, waiter = heappop(self._deadlines)
+            # What was planned before an earlier time came up stands for nothing: the line plans anew at each.
+            if key is not None and self._wakes_ms.get(key) == when_ms:
+                del self._wakes_ms[key]
                 return key, None
             if waiter is not None and self.is_waiting(waiter):
                 return None, waiter

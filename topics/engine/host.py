@@ -50,6 +50,8 @@ class Host:
         self._backup: Backup | None = None
         self._arm()
         self._want_forwarding(0)
+        # Reports that came before there was a host may have decided something: a batch is finished when it is synced.
+        self._want_flush()
 
     @classmethod
     async def open(cls, opener: Opener) -> Host:

@@ -341,9 +341,9 @@ class ThreadCommitter(Committer):
             written = True
         except Exception as error:
             self._fail(error)
-        finally:
-            self._claimed = False
         with self._lock:
+            # Not a moment sooner: a thread that syncs before it knows of this group would think that all is synced.
+            self._claimed = False
             self._last_group = group
             if written:
                 self._written_group = group

@@ -37,9 +37,13 @@ ALIGN = 8
 JOIN_BYTES_MAX = 32 * 1024
 """Bodies up to this size are copied behind their header: one short copy is cheaper than several buffers."""
 
-UNREADABLE = (ValueError, struct.error, msgspec.DecodeError)
+_PIECE_BYTES = 64 * 1024
+"""So much is searched at once for the next frame behind damage; a multiple of `ALIGN`."""
+
+UNREADABLE = (ValueError, struct.error, msgspec.DecodeError, RecursionError)
 """What reading a body raises that is not what its kind says. Its checksum is right, so its writer knew more than we."""
 
+_MAGIC_BYTES = struct.pack("<I", MAGIC)
 _PADDING = tuple(bytes(n) for n in range(ALIGN))
 
 
@@ -147,3 +151,20 @@ def parse(buffer: memoryview, offset: int, salt: int) -> Frame | None:
     if xxh3_64_intdigest(buffer[offset:body_end], salt) != CHECKSUM.unpack_from(buffer, body_end)[0]:
         return None
     return Frame(kind, flags, trailer, log_id, position, mark, buffer[body_at:body_end], offset, end)
+
+
+def is_begun(buffer: memoryview, offset: int) -> bool:
+    """Whether what stands at `offset` begins as a frame does: cheap to ask, where most of what is asked is none."""
+    return buffer[offset : offset + len(_MAGIC_BYTES)] == _MAGIC_BYTES
+
+
+def next_at(buffer: memoryview, at: int, end_at: int, salt: int) -> int:
+    """The first offset from `at` on, in steps of `ALIGN`, where an undamaged frame stands, or `end_at`."""
+    for base in range(at, end_at, _PIECE_BYTES):
+        piece = bytes(buffer[base : min(base + _PIECE_BYTES, end_at)])
+        found = piece.find(_MAGIC_BYTES)
+        while found >= 0:
+            if found % ALIGN == 0 and parse(buffer, base + found, salt) is not None:
+                return base + found
+            found = piece.find(_MAGIC_BYTES, found + 1)
+    return end_at

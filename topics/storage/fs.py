@@ -260,12 +260,12 @@ class RealFile:
 
 
 def _after(views: list[memoryview], written: int) -> list[memoryview]:
-    """What is left of `views` once their first `written` bytes are out."""
-    for index, view in enumerate(views):
-        if written < view.nbytes:
-            return [view[written:], *views[index + 1 :]]
-        written -= view.nbytes
-    return []
+    """What is left of `views`, which is something, once their first `written` bytes are out."""
+    first = 0
+    while written >= views[first].nbytes:
+        written -= views[first].nbytes
+        first += 1
+    return [views[first][written:], *views[first + 1 :]]
 
 
 class RealMapping:
@@ -384,10 +384,10 @@ class RealFs:
         except OSError as error:
             os.close(descriptor)
             raise _located(error, path) from error
-        self._sign(descriptor)
+        self._sign(descriptor, path)
         return RealLock(descriptor)
 
-    def _sign(self, descriptor: int) -> None:
+    def _sign(self, descriptor: int, path: str) -> None:
         """Leave our name for whoever finds the lock taken."""
         since = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).isoformat(timespec="seconds")
         try:
@@ -397,7 +397,7 @@ class RealFs:
             # A full disk must not keep the directory from being opened for reading: the lock holds without a name.
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 os.close(descriptor)
-                raise
+                raise _located(error, path) from error
 
     def boot_id(self) -> str:
         return self._boot_id

@@ -71,10 +71,6 @@ class Section(msgspec.Struct, frozen=True, array_like=True):
     tags_at: tuple[int, ...]
     """Where its tag tables stand behind the block table, in seq order; none when no record has a tag."""
 
-    @property
-    def key(self) -> SectionKey:
-        return SectionKey(self.log_id, self.topic, self.partition, self.epoch)
-
 
 _header_decoder = msgspec.msgpack.Decoder(IndexHeader)
 _sections_decoder = msgspec.msgpack.Decoder(tuple[Section, ...])

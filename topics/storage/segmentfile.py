@@ -21,7 +21,6 @@ Changing this format: add a version, read both, write the new one; a field may b
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -43,7 +42,6 @@ LIVE_FLAG = bytes([LIVE])
 END_BYTES_MAX = 256
 """The end frame is looked for in so many last bytes."""
 
-_MAGIC_BYTES = struct.pack("<I", frame.MAGIC)
 
 OnDamage = Callable[[Damaged], None]
 
@@ -128,12 +126,14 @@ def read_header(path: str, start: memoryview, number: int) -> tuple[DataHeader, 
 
 def read_end(path: str, tail: memoryview, size_bytes: int) -> tuple[DataEnd, int]:
     """The end in a file's last bytes, and the offset where it begins."""
-    for at in range(len(tail) - frame.OVERHEAD_BYTES, -1, -1):
-        offset = size_bytes - len(tail) + at
-        if offset % frame.ALIGN or tail[at : at + len(_MAGIC_BYTES)] != _MAGIC_BYTES:
+    tail_at = size_bytes - len(tail)
+    last_at = (size_bytes - frame.OVERHEAD_BYTES) // frame.ALIGN * frame.ALIGN
+    for offset in range(last_at, tail_at - 1, -frame.ALIGN):
+        at = offset - tail_at
+        if not frame.is_begun(tail, at):
             continue
         found = frame.parse(tail, at, 0)
-        if found is not None and found.kind == Kind.FILE_END and frame.padded(offset - at + found.end) == size_bytes:
+        if found is not None and found.kind == Kind.FILE_END and frame.padded(tail_at + found.end) == size_bytes:
             try:
                 return _end_decoder.decode(found.body), offset
             except frame.UNREADABLE as error:
@@ -184,7 +184,7 @@ def scan(path: str, view: memoryview, number: int, on_damage: OnDamage | None = 
         if known_salt is None:
             return
         salt, at, end, end_at = known_salt, 0, None, len(view)
-        at = _next_frame(view, frame.ALIGN, end_at, salt)
+        at = frame.next_at(view, frame.ALIGN, end_at, salt)
     yield from _walk(path, view, at, end_at, salt, end, on_damage)
 
 
@@ -207,7 +207,7 @@ def _walk(
             except frame.UNREADABLE:
                 readable = False
         if found is None or not readable:
-            resume_at = _next_frame(view, at + frame.ALIGN, end_at, salt)
+            resume_at = frame.next_at(view, at + frame.ALIGN, end_at, salt)
             _report(_gap(path, view, at, resume_at, salt, previous, keys), on_damage)
             at = resume_at
             end = None
@@ -232,15 +232,6 @@ def _report(damage: Damaged, on_damage: OnDamage | None) -> None:
     if on_damage is None:
         raise damage
     on_damage(damage)
-
-
-def _next_frame(view: memoryview, at: int, end_at: int, salt: int) -> int:
-    """The first offset from `at` on where an undamaged frame stands, or `end_at`."""
-    while at < end_at:
-        if view[at : at + len(_MAGIC_BYTES)] == _MAGIC_BYTES and frame.parse(view, at, salt) is not None:
-            return at
-        at += frame.ALIGN
-    return end_at
 
 
 def _gap(

@@ -341,7 +341,8 @@ def _lost_key(view: memoryview, at: int, end_at: int) -> bytes | None:
     if kind != Kind.PUT or body_len < _KEY_LEN.size:
         return None
     (key_bytes,) = _KEY_LEN.unpack_from(body, 0)
-    return bytes(body[_KEY_LEN.size : _KEY_LEN.size + key_bytes]) if key_bytes <= body_len else None
+    value_at = _KEY_LEN.size + key_bytes
+    return bytes(body[_KEY_LEN.size : value_at]) if value_at <= body_len else None
 
 
 def _take(found: Frame, contents: _Contents) -> bool:
@@ -360,6 +361,4 @@ def _take(found: Frame, contents: _Contents) -> bool:
 
 
 def _next_frame(view: memoryview, at: int, salt: int) -> int:
-    while at < len(view) and frame.parse(view, at, salt) is None:
-        at += frame.ALIGN
-    return at
+    return frame.next_at(view, at, frame.padded(len(view)), salt)

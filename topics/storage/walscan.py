@@ -277,7 +277,9 @@ class ShardScan:
     def _check_numbers(self) -> None:
         """Every file from the oldest needed one to the newest must be there."""
         numbers = {file.number for file in self.files}
-        for number in range(self.oldest, max(numbers, default=0)):
+        # In a salvage there may be no readable header, and then nothing that says whether there was an older one.
+        oldest = self.oldest or min(numbers, default=0)
+        for number in range(oldest, max(numbers, default=0)):
             if number not in numbers:
                 place, _, last = self.files[-1].path.rpartition("/")
                 what = f"file {number} of shard {self.shard} is missing before {last}"
