@@ -60,3 +60,10 @@ def test_a_line_forged_with_another_hash_is_none() -> None:
     link = link_of(LINES[0])
     assert isinstance(link, Link)
     assert link_of(LINES[0].replace(link.hash.encode(), b"0" * 64)) is None
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"{}", b"\xff", b'{"seq":1,"more":%b%b}' % (b"[" * 100_000, b"]" * 100_000)], ids=len
+)
+def test_what_is_no_line_is_none(line: bytes) -> None:
+    assert link_of(line) is None

@@ -10,6 +10,7 @@ from topics.core import batch as module
 from topics.core import log as log_module
 from topics.core.batch import STAGE_CONFIG, records_of
 from topics.core.commands import Publish, Stage
+from topics.core.facts import BatchFinished, StageDropped
 from topics.core.machine import Bounds
 from topics.core.records import Records
 from topics.core.registry import META_LOG_ID
@@ -182,6 +183,13 @@ def test_aborted_stages_are_gone() -> None:
     assert rig.stage("s1", {"data": 1}, topic="u").count == 1, "the name is free again"
 
 
+def test_a_stage_that_is_named_twice_is_aborted_once() -> None:
+    rig = staged_rig()
+    facts = len(rig.facts)
+    assert rig.abort("s1", "s1", "never", "s3") == Aborted(stages=("s1", "s3"))
+    assert len(rig.facts) == facts + 2 and set(rig.replayed().machine.batches.stages) == {"s2"}
+
+
 def test_stages_that_nobody_published_are_due() -> None:
     rig = Rig(Bounds(stage_ttl_ms=100))
     rig.configure()
@@ -249,6 +257,46 @@ def test_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         rig.stage("s", {"data": epoch})
         rig.publish("s", epoch=epoch)
     assert list(rig.machine.batches.by_producer) == [("p", 2), ("p", 3)]
+
+
+def test_when_there_are_too_many_answers_a_producer_is_forgotten_altogether(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PUBLISHED_ANSWERS_MAX", 1)
+    rig = Rig()
+    rig.configure()
+    for name in ("a", "b"):
+        rig.stage("s", {"data": name})
+        rig.publish("s", producer_id=name, epoch=5)
+    batches = rig.machine.batches
+    assert (list(batches.by_producer), batches.newest_epoch) == ([("b", 5)], {"b": 5})
+    rig.stage("s", {"data": 1})
+    assert rig.publish("s", producer_id="a", epoch=1).written[0].first_seq == 3, "nothing fences it any more"
+
+
+def test_a_batch_that_is_being_published_is_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PUBLISHED_ANSWERS_MAX", 1)
+    rig = staged_rig()
+    unfinished = rig.decide("s1", producer_id="slow")
+    rig.publish("s2", epoch=0)
+    rig.publish("s3", epoch=1)
+    assert list(rig.machine.batches.by_producer) == [("slow", 1), ("p", 0), ("p", 1)]
+    rig.append_stages(unfinished)
+    assert rig.finish(unfinished).written[0].count == 2
+    rig.stage("s4", {"data": 5}, topic="t")
+    rig.publish("s4", epoch=2)
+    assert list(rig.machine.batches.by_producer) == [("p", 2)]
+
+
+def test_a_stage_that_a_repair_lost_keeps_no_batch_from_its_end() -> None:
+    rig = staged_rig()
+    rig.decide("s1", "s2")
+    batches = rig.machine.batches
+    lost = batches.stages.pop("s1")
+    batches.apply(rig.machine, StageDropped("s1"))
+    assert lost.log.log_id in rig.machine.logs and "s2" in batches.stages
+    batches.apply(rig.machine, BatchFinished("p", 1, [("t", 0, 2, 3, 4), ("u", 0, 2, 2, 2)], rig.now_ms))
+    answer = batches.by_producer["p", 1].answer
+    assert answer is not None and [part.topic for part in answer.written] == ["t", "u"]
+    assert set(batches.stages) == {"s3"}
 
 
 def refusing_rig() -> Rig:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.core.catalogrig import CatalogRig, pipeline, report, table
-from topics.core.catalogview import KnownColumns, digest_of, pipeline_names, pipeline_state, table_state
+from topics.core.catalogview import (
+    KnownColumns,
+    digest_of,
+    pipeline_names,
+    pipeline_state,
+    pipeline_states,
+    routes_by_table,
+    table_state,
+)
 from topics.core.source import Operation
 from topics.errors import InvalidRequest, PipelineNotFound, TableNotFound
 from topics.limits import REPORT_LOST_MS
@@ -86,6 +94,24 @@ def test_the_routes_of_a_table_are_a_pipeline() -> None:
     ]
     it.drop("others")
     assert state(it, "routes:t").digest != found.digest
+
+
+def test_whoever_looks_at_many_sees_what_a_look_at_each_one_shows() -> None:
+    it = rig()
+    it.put_table("u")
+    it.put_table("idle")
+    it.route("orders", "t")
+    it.route("others", "t", Operation.DELETE)
+    it.route("others", "u")
+    routes = routes_by_table(it.machine)
+    assert {name: [route.topic for route in found] for name, found in routes.items()} == {
+        "t": ["orders", "others"],
+        "u": ["others"],
+    }
+    for name in ("t", "u", "idle"):
+        assert table_state(it.machine, name, routes=routes) == table_state(it.machine, name)
+    names = ["p", "routes:t", "routes:u"]
+    assert pipeline_states(it.machine, it.now_ms) == [state(it, name) for name in names]
 
 
 def test_columns_are_known_of_tables_that_have_told_them() -> None:

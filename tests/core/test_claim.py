@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.core.damage import mend, spoil
 from tests.core.queuerig import QueueRig, counts_of
 from tests.core.rig import T0_MS, frozen
 from topics.core import deadletter
@@ -14,7 +15,7 @@ from topics.core.commands import Ack, Append, Claim, Claimer, Command, Complete,
 from topics.core.facts import Claimed, parse_log_fact
 from topics.core.machine import Bounds
 from topics.core.records import Records
-from topics.errors import BatchTooLarge, InvalidRequest, LeaseLost, NotAQueue, TopicNotFound, TopicsError
+from topics.errors import BatchTooLarge, Damaged, InvalidRequest, LeaseLost, NotAQueue, TopicNotFound, TopicsError
 
 
 @pytest.fixture
@@ -304,3 +305,22 @@ def test_what_is_handed_out_together_is_bounded_in_bytes(rig: QueueRig, monkeypa
     assert handed_out("g") == [8], "one that is too large goes alone"
     assert handed_out("h") == [9]
     assert handed_out("i") == []
+
+
+def test_jobs_that_cannot_be_read_stay_where_they_were(rig: QueueRig) -> None:
+    rig.configure("q", type="queue", lease_ms=1000, max_deliveries=2, dead_letter="dead")
+    rig.write_numbers(1, 2, 3, 4, topic="q")
+    claim(rig, Claimer("a", 2))
+    rig.step(Nack("q", "a", [1, 2]))
+    claim(rig, Claimer("a"))
+    rig.now_ms += 1001
+    before = counts_of(rig.queue_state())
+    assert before == (4, 0, 0, 0)
+    sound = spoil(rig.log("q"))
+    for most in (1, 9):
+        with pytest.raises(Damaged):
+            claim(rig, Claimer("b", most))
+    assert counts_of(rig.queue_state()) == before
+    mend(rig.log("q"), sound)
+    assert [job["$seq"] for (*jobs,) in claim(rig, Claimer("b", 9)) for job in jobs] == [2, 3, 4]
+    assert [letter.data for letter in rig.scan("dead")] == [1]

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.rig import Rig
+from topics.core.commands import Configure
 from topics.core.config import as_wire, build, merge, replace
 from topics.errors import InvalidRequest, TopicExistsIncompatible
-from topics.model import Discard, Durability, Mode, TopicConfig, TopicType
+from topics.limits import PROTECT_GROUPS_MAX
+from topics.model import Configured, Discard, Durability, Mode, TopicConfig, TopicType
 
 DEFAULTS = {
     "type": "log",
@@ -176,6 +179,12 @@ def test_clamps(field: str, sent: int, kept: int) -> None:
         ("dead_letter", 7),
         ("dead_letter", "no/slash"),
         ("leases_durable", 0),
+        ("alias", 7),
+        ("alias", "jobs"),
+        ("protect_groups", "billing"),
+        ("protect_groups", ["billing", 7]),
+        ("protect_groups", ["no/slash"]),
+        ("protect_groups", [f"g{number}" for number in range(PROTECT_GROUPS_MAX + 1)]),
         ("partitions", 0),
         ("partitions", 1025),
         ("partitions", True),
@@ -292,3 +301,16 @@ def test_only_heaps_show_what_only_heaps_have() -> None:
 def test_a_heap_whose_dead_letters_would_have_too_long_a_name() -> None:
     with pytest.raises(InvalidRequest, match="dead_letter"):
         build("j" * 252, {"type": "heap"})
+
+
+def test_a_topic_that_is_there_is_left_as_it_is_if_only_a_missing_one_is_wanted() -> None:
+    rig = Rig()
+    rig.configure(ttl_ms=5)
+    outcome = rig.step(Configure("t", {"cap_records": 3}, if_missing=True))
+    assert outcome.reply == Configured(topic="t", created=False, config=TopicConfig(ttl_ms=5))
+    assert (outcome.facts, outcome.must_sync) == ([], False)
+    with pytest.raises(InvalidRequest, match="cap_records"):
+        rig.step(Configure("t", {"cap_records": -1}, if_missing=True))
+    assert rig.step(Configure("u", {"cap_records": 3}, if_missing=True)).reply == Configured(
+        topic="u", created=True, config=TopicConfig(cap_records=3)
+    )

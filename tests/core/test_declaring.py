@@ -48,6 +48,10 @@ def test_one_that_exists_is_kept_replaced_or_refused() -> None:
     assert it.put("p", pipeline("orders", into="x"), Existing.KEEP).config.topic == "alerts"
     with pytest.raises(NameTaken, match="CREATE OR REPLACE"):
         it.put("p", pipeline("orders", into="x"), Existing.REFUSE)
+    facts = len(it.facts)
+    for existing in Existing:
+        assert it.put("p", pipeline("orders"), existing).config == pipeline("orders"), "the same is no other"
+    assert len(it.facts) == facts
 
 
 def test_a_table_that_is_read_stays() -> None:

@@ -175,6 +175,19 @@ def test_an_idle_producer_is_forgotten_with_its_epoch() -> None:
     assert len(table) <= 3
 
 
+def test_idle_producers_leave_a_few_at_a_time() -> None:
+    table = Dedupe()
+    for number in range(100):
+        table.record(ProducerKey(f"p{number}", 1, 0), T0_MS, number + 1, 1)
+    before = len(table)
+    late = T0_MS + PRODUCER_WINDOW_MS + 1
+    table.admit(ProducerKey("new", 1, 0), late, 0)
+    assert 1 < before - len(table) <= 8
+    for _ in range(100):
+        table.admit(ProducerKey("new", 1, 0), late, 0)
+    assert len(table) == 0
+
+
 def test_a_sequence_can_be_used_again_when_its_run_is_dead() -> None:
     table = Dedupe()
     for number in range(10):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.core.routerrig import RouterRig
+from topics.core.block import Block
 from topics.core.derive import Derivation
 from topics.core.facts import encode
 from topics.core.inflow import Inflow
 from topics.core.outcome import StoredFact
 from topics.core.routerfacts import CopiesLost
+from topics.core.run import Marks, MemoryRun
+from topics.errors import Damaged
 from topics.model import Reason
 from topics.routermodel import Guarantee
 
@@ -87,6 +90,20 @@ def test_a_source_that_was_emptied_or_dropped_since() -> None:
     check(rig, "a", "b", "d")
 
 
+def test_a_topic_between_two_others_that_was_dropped_since() -> None:
+    rig = RouterRig()
+    rig.put("a", "b")
+    rig.put("b", "c")
+    for number in range(3):
+        rig.write_numbers(number, topic="a")
+        rig.run("a->b")
+        rig.write_numbers(100 + number, topic="b")
+        rig.run("b->c")
+    rig.drop("b")
+    assert rig.numbers("c") == [0, 100, 1, 101, 2, 102]
+    check(rig, "a", "c")
+
+
 def test_a_topic_that_was_made_again_is_another_one() -> None:
     rig = RouterRig()
     rig.put("a", "b")
@@ -141,6 +158,49 @@ def test_what_was_lost_once_stays_lost() -> None:
     again, derivation = rig.rederived()
     assert again.numbers("b") == [1, 3] and not derivation.lost
     assert [(hole.gap_from, hole.gap_to) for hole in again.log("b").holes] == [(2, 2)]
+
+
+def test_copies_that_are_known_to_be_lost_are_no_news_to_a_log_that_waits_for_nothing() -> None:
+    rig = RouterRig()
+    rig.write_numbers(1, 2, topic="b")
+    rig.facts.append(StoredFact(rig.log("b").log_id, False, [encode(CopiesLost(1, 1))]))
+    again, derivation = rig.rederived()
+    assert again.numbers("b") == [1, 2] and not again.log("b").holes and not derivation.lost
+
+
+def test_copies_that_a_repair_has_found_already_are_not_made_twice() -> None:
+    rig = RouterRig()
+    rig.put("a", "b")
+    rig.write_numbers(1, 2, topic="a")
+    rig.run("a->b")
+    log_id = rig.log("b").log_id
+    rig.facts += [fact for fact in rig.facts if fact.log_id == log_id]
+    again, derivation = rig.rederived()
+    assert again.numbers("b") == [1, 2] and not again.log("b").holes and not derivation.lost
+    assert again.view("b") == rig.view("b") and again.lane("a->b").cursor == 2
+
+
+def test_copies_of_what_cannot_be_read_are_lost_and_others_are_made() -> None:
+    rig = RouterRig()
+    rig.put("a", "b")
+    rig.write_numbers(*range(600), topic="a")
+    rig.write_numbers(*range(600, 1200), topic="a")
+    rig.run("a->b")
+    whole = MemoryRun.block_at
+
+    def block_at(run: MemoryRun, seq: int) -> tuple[Block, Marks | None]:
+        if run.last_seq == 600:
+            raise Damaged("the block is damaged")
+        return whole(run, seq)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryRun, "block_at", block_at)
+        again, derivation = rig.rederived()
+    assert [(found.log.topic, found.first_seq, found.last_seq) for found in derivation.lost] == [("b", 1, 600)]
+    assert again.numbers("b") == list(range(600, 1200))
+    assert [(hole.gap_from, hole.gap_to, hole.reason) for hole in again.log("b").holes] == [
+        (1, 600, Reason.SOURCE_TRIM)
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 600])

@@ -6,6 +6,7 @@ import pytest
 
 from tests.core.heaprig import HEAP, HeapPair, HeapRig, place_of
 from tests.core.rig import frozen
+from topics.core import enqueue as enqueuing
 from topics.core.enqueue import other_partition, partition_for
 from topics.core.heapcommands import Enqueue, MakeHeap
 from topics.core.partition import partition_of
@@ -153,6 +154,18 @@ def test_a_batch_has_bounds() -> None:
         rig.step(Enqueue(HEAP, [], 0))
     with pytest.raises(BatchTooLarge):
         rig.step(Enqueue(HEAP, [NewMessage()] * (HEAP_BATCH_MESSAGES_MAX + 1), 0))
+
+
+def test_a_batch_has_only_so_many_bytes_but_one_message_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enqueuing, "HEAP_BATCH_BYTES_MAX", 10)
+    rig = HeapPair().rig
+    before = frozen(rig.machine)
+    with pytest.raises(BatchTooLarge, match="11 bytes of payload, at most 10") as refused:
+        rig.step(Enqueue(HEAP, [NewMessage(payload=b"x" * 5), NewMessage(payload=b"x" * 6)], 0))
+    assert (refused.value.detail["bytes"], refused.value.detail["max_bytes"]) == (11, 10)
+    assert frozen(rig.machine) == before
+    enqueue(rig, NewMessage(payload=b"x" * 5), NewMessage(payload=b"x" * 5))
+    enqueue(rig, NewMessage(payload=b"x" * 11))
 
 
 def test_a_full_heap_refuses() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.core.damage import spoil
 from tests.core.routerrig import RouterRig
 from topics.core.evidence import Evidence
 from topics.routermodel import Guarantee
@@ -47,3 +48,14 @@ def test_a_log_without_meta_has_none() -> None:
     rig = RouterRig()
     rig.write_numbers(1, topic="b")
     assert looked(Evidence(rig.log("b"), "r/")) == set()
+
+
+def test_what_cannot_be_read_proves_nothing() -> None:
+    rig = RouterRig()
+    rig.put("a", "b", guarantee=Guarantee.EXACTLY_ONCE)
+    rig.write_numbers(1, 2, 3, topic="a")
+    rig.run("a->b")
+    spoil(rig.log("b"))
+    rig.write_numbers(4, 5, topic="a")
+    rig.run("a->b")
+    assert looked(Evidence(rig.log("b"), rig.lane("a->b").shape.stamp)) == {4, 5}

@@ -182,6 +182,25 @@ def test_claims_that_ran_out_come_back_together_up_to_what_is_done() -> None:
     pair.check_replay()
 
 
+def test_what_is_gone_before_it_could_be_buried_is_passed_over() -> None:
+    pair = Pair(max_deliveries=1)
+    for tag in ("", "x", ""):
+        pair.write(1, tag=tag)
+    for consumer in ("a", "b", "c"):
+        pair.consume(consumer, 1)
+    pair.delete(tag="x")
+    pair.wait(101)
+    pair.extend(1, "a")
+    pair.ack(3, "c")
+    pair.consume()
+    pair.check()
+    group = pair.rig.group()
+    assert group is not None and [(found.first, found.last) for found in group.ranges] == [(1, 1), (2, 3)]
+    pair.ack(1, "a")
+    assert pair.oracle.committed(pair.now_ms) == 3
+    pair.check_replay()
+
+
 def test_two_groups_know_nothing_of_each_other() -> None:
     rig = GroupRig()
     rig.write_numbers(1, 2, 3)

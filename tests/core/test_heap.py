@@ -10,6 +10,7 @@ import pytest
 from tests.core.heaprig import HEAP, HeapPair
 from topics.core import heap
 from topics.core.commands import Append, Delete
+from topics.core.heapfacts import Nacked
 from topics.core.records import Records
 from topics.heapmodel import PoppedMessage
 from topics.testing.oracleheap import End
@@ -192,6 +193,17 @@ def test_what_is_called_off_does_not_fill_the_order(monkeypatch: pytest.MonkeyPa
     assert pair.rig.heap().order.count < 400
     pair.check()
     assert [message.priority for message in pair.pop(("a", 9))[0]] == [-399]
+
+
+def test_a_failure_of_a_message_that_is_gone_is_counted_and_no_more() -> None:
+    """So in a replay after a repair."""
+    pair = HeapPair()
+    pair.enqueue(1, 2)
+    pair.pop(("a", 2))
+    found = pair.rig.heap()
+    found.apply_message(Nacked([2, 99], [0, 0], pair.now_ms, "no"), pair.now_ms)
+    assert found.counts.nacks == 2 and 99 not in found.leases and set(found.history) == {2}
+    assert [message.priority for message in pair.step_pop("b", 9)] == [2]
 
 
 def test_deleted_records_are_not_messages_any_more() -> None:

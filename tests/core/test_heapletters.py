@@ -6,11 +6,11 @@ import pytest
 
 from tests.core.heaprig import HEAP, HeapPair, place_of, ref_of
 from topics.core import heapletters
-from topics.core.commands import Append
-from topics.core.heapcommands import DeleteDead, NackMessages, Pop, Popper, ReplayDead
+from topics.core.commands import Append, Claim, Claimer
+from topics.core.heapcommands import DeleteDead, Enqueue, NackMessages, Pop, Popper, ReplayDead
 from topics.core.records import Records
 from topics.errors import InvalidRequest
-from topics.heapmodel import EVERY_LETTER, DeadFilter, DeadMessage, DeadPage, DeadStep
+from topics.heapmodel import EVERY_LETTER, DeadFilter, DeadMessage, DeadPage, DeadStep, NewMessage
 from topics.model import Durability
 
 DLQ = "h.dlq"
@@ -129,6 +129,73 @@ def test_letters_are_chosen(chosen: DeadFilter, priorities: list[int]) -> None:
     assert [letter.priority for letter in letters(pair, chosen).messages] == priorities
     assert pair.step(DeleteDead(HEAP, chosen)).done_count == len(priorities)
     assert pair.rig.log(DLQ).count == 4 - len(priorities)
+
+
+def test_a_step_looks_at_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heapletters, "REDRIVE_SCANNED_MAX", 3)
+    pair = bury(0, 1, 2, 3, 4, 5, 6)
+    chosen = DeadFilter(priority_min=4, priority_max=4)
+    seen, cursors = [], [""]
+    for _ in range(3):
+        page = letters(pair, chosen, cursors[-1], 3)
+        seen.append([letter.priority for letter in page.messages])
+        cursors.append(page.next_cursor)
+    assert (seen, cursors) == ([[], [4], []], ["", "0.3", "0.6", ""])
+
+
+@pytest.mark.parametrize("limit", [0, -1, heapletters.REDRIVE_SCANNED_MAX + 1])
+def test_limits_that_are_none(limit: int) -> None:
+    pair = bury(1)
+    for ask in (lambda: letters(pair, limit=limit), lambda: pair.step(ReplayDead(HEAP, limit=limit))):
+        with pytest.raises(InvalidRequest, match="limit must be a whole number from 1") as refused:
+            ask()
+        assert refused.value.detail["field"] == "limit"
+    assert len(letters(pair).messages) == 1
+
+
+def test_large_letters_go_back_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heapletters, "MOVE_BYTES_MAX", 25)
+    pair = HeapPair(max_retries=0)
+    for _ in range(5):
+        pair.step(Enqueue(HEAP, [NewMessage(payload=b"x" * 10)], 0))
+        (popped,) = pair.step(Pop(HEAP, [Popper("c")]))
+        pair.step(NackMessages(HEAP, [ref_of(popped.messages[0])]))
+    done, cursor = [], ""
+    while not done or cursor:
+        step = pair.step(ReplayDead(HEAP, cursor=cursor))
+        done.append(step.done_count)
+        cursor = step.next_cursor
+    assert done == [2, 2, 1]
+    assert pair.rig.log(DLQ).count == 0 and pair.rig.stats().ready_messages == 5
+
+
+def test_letters_that_somebody_has_are_left_alone() -> None:
+    """The topic of dead letters may be a queue, whose jobs are worked on."""
+    pair = HeapPair(max_retries=0)
+    pair.rig.configure(DLQ, type="queue")
+    for priority in (1, 2):
+        pair.enqueue(priority)
+        pair.nack(pair.pop(("c", 1))[0][0])
+    pair.rig.step(Claim(DLQ, (Claimer("w"),)))
+    assert pair.step(ReplayDead(HEAP)) == DeadStep(topic=HEAP, done_count=1, skipped_count=1)
+    assert pair.step(DeleteDead(HEAP)).done_count == 0
+    assert [letter.priority for letter in letters(pair).messages] == [1]
+    assert [message.priority for message in pair.step_pop("c", 9)] == [2]
+
+
+def test_letters_for_which_there_is_no_room_stay() -> None:
+    pair = bury(1, 2, 3, partitions=2, cap_records=1)
+    pair.enqueue(9, partition=0)
+    step = pair.step(ReplayDead(HEAP))
+    assert (step.done_count, step.skipped_count) == (1, 2)
+    assert [letter.priority for letter in letters(pair).messages] == [1, 3]
+    assert pair.rig.log(HEAP, 0).count == 1 and pair.rig.log(HEAP, 1).count == 1
+
+
+def test_where_nothing_ever_died_there_is_nothing_to_do() -> None:
+    pair = HeapPair()
+    assert letters(pair).messages == ()
+    assert pair.step(DeleteDead(HEAP)) == pair.step(ReplayDead(HEAP)) == DeadStep(topic=HEAP, done_count=0)
 
 
 def test_letters_are_chosen_by_time_and_by_id() -> None:

@@ -99,6 +99,17 @@ def test_but_it_can_be_sent_to_the_dead_letters() -> None:
     pair.check_refused(message)
 
 
+def test_a_message_on_its_way_to_the_dead_letters_is_nobody_s() -> None:
+    pair = HeapPair()
+    (place,) = pair.enqueue(1)
+    pair.rig.machine.step(MoveToDlq(HEAP, pair.ids[place]), pair.now_ms)
+    before = frozen(pair.rig.machine)
+    for command in commands(pair.ids[place]):
+        with pytest.raises(MessageLeased, match="on its way to the dead letters"):
+            pair.rig.machine.step(command, pair.now_ms)
+    assert frozen(pair.rig.machine) == before
+
+
 def test_a_heap_without_dead_letters_sends_nothing_there() -> None:
     pair = HeapPair(dead_letter=None)
     (place,) = pair.enqueue(1)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.core.damage import spoil
 from tests.core.heaprig import HEAP, HeapPair
 from topics.core import heappriorities
 from topics.core.heapcommands import CancelMessage, Reprioritize
@@ -109,3 +110,12 @@ def test_the_head_of_a_partition() -> None:
     assert priority_of(int(found.columns[0][0]), pair.config.mode) == 1
     pair.nack(pair.pop(("c", 1))[0][0])
     assert look(pair).dead_lettered == 1
+
+
+def test_the_age_of_what_cannot_be_read_is_not_known() -> None:
+    pair = HeapPair()
+    pair.enqueue(3, 1)
+    assert look(pair).oldest_ms == pair.now_ms
+    spoil(pair.rig.log(HEAP))
+    found = look(pair)
+    assert (found.ready, found.best, found.oldest_ms) == (2, 1, None)

@@ -21,7 +21,7 @@ MESSAGES = st.builds(
     priority=st.integers(-(2**63), 2**63 - 1),
     producer_id=st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
     epoch=st.integers(0, 2**64 - 1),
-    sequence=st.integers(0, 2**64 - 1),
+    sequence=st.none() | st.integers(0, 2**64 - 1),
     max_retries=st.none() | st.integers(0, 2**32 - 1),
     is_json=st.booleans(),
     meta=st.none() | st.dictionaries(st.text("abc", min_size=1), st.text(st.characters(codec="utf-8")), max_size=3),
@@ -41,7 +41,7 @@ def test_a_message_comes_out_as_it_went_in(messages: list[NewMessage], frozen: b
         assert (stored.ts, stored.payload, stored.priority) == (77, message.payload, message.priority)
         assert stored.is_json == (message.is_json and heaprecord.is_json(message.payload))
         assert (stored.producer_id, stored.max_retries) == (message.producer_id, message.max_retries)
-        named = message.producer_id is not None
+        named = message.producer_id is not None and message.sequence is not None
         assert (stored.epoch, stored.sequence) == ((message.epoch, message.sequence) if named else (None, None))
         assert (stored.own_meta or {}) == (message.meta or {})
         assert heaprecord.ts_at(log, seq) == 77
@@ -131,3 +131,12 @@ def test_plain_payloads_are_taken_for_json_at_a_glance() -> None:
         [b"[%b]" % (b"1," * 2000 + b"1")] * 2
     )
     assert not heaprecord.are_all_json([b"[1", b"2]", b"3,4"])
+
+
+def test_records_that_were_staged_without_any_meta_are_messages_that_leave_no_key() -> None:
+    pair = HeapPair()
+    pair.rig.stage("s", {"data": 1}, {"data": 2}, topic=HEAP)
+    pair.rig.publish("s")
+    pair.rig.show()
+    assert [message.payload for message in pair.step_pop("a", 9)] == [b"1", b"2"]
+    assert not pair.rig.log(HEAP).remembers or len(pair.rig.log(HEAP).dedupe) == 0

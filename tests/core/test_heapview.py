@@ -67,6 +67,18 @@ def test_limits_that_are_none(limit: int) -> None:
         peek(HeapPair(), limit)
 
 
+def test_numbers_of_one_partition() -> None:
+    pair = HeapPair(partitions=3)
+    pair.enqueue(1, 2, partition=1)
+    pair.enqueue(3, partition=2)
+    machine, topic = pair.rig.machine, pair.rig.machine.topic(HEAP)
+    found = heapview.stats(machine, topic, 1, frozenset({2}), pair.now_ms)
+    assert (found.total_messages, [part.partition for part in found.partitions]) == (2, [1])
+    assert found.partitions[0] == pair.rig.stats().partitions[1] and found.partitions[0].is_healthy
+    with pytest.raises(InvalidRequest, match="partitions 0 to 2"):
+        heapview.stats(machine, topic, 3, frozenset(), pair.now_ms)
+
+
 def test_numbers_of_several_heaps_together() -> None:
     one = HeapStats(total_messages=3, total_acks=1)
     assert heapview.together([one, one]) == HeapStats(total_messages=6, total_acks=2)

@@ -214,6 +214,33 @@ def test_heaps_do_not_grow_with_what_is_done_with() -> None:
     assert table._schedule.count <= 2048 and len(table._rows.states) <= 100
 
 
+def test_the_schedule_does_not_grow_with_leases_that_are_kept() -> None:
+    table = LeaseTable()
+    table.lease([1], 100, "a", 0, 1)
+    table.lease([2, 3], 90_000, "b", 0, 2)
+    table.delay([4], 80_000)
+    table.lease([5], 100, "c", 0, 9)
+    table.release([5], 0, 1)
+    for due_ms in range(1000, 6000):
+        table.extend([1], due_ms)
+        assert table._schedule.count <= 2 * len(table) + 1024
+    free = {}
+    for now_ms in (5998, 5999, 80_000, 90_000):
+        table.expire(now_ms)
+        free[now_ms] = [lease.seq for lease in table if lease.state == FREE]
+    assert free == {5998: [5], 5999: [1, 5], 80_000: [1, 4, 5], 90_000: [1, 2, 3, 4, 5]}
+
+
+def test_conditions_tell_state_and_deliveries_of_each() -> None:
+    table = LeaseTable()
+    table.lease([1, 2], 100, "a", 0, 1)
+    table.delay([4], 500)
+    table.release([2], 0, 1)
+    table.lease([2], 200, "b", 0, 3)
+    table.release([1], 0, 1)
+    assert table.conditions([4, 3, 2, 1]) == ([DELAYED, FREE, LEASED, FREE], [0, 0, 2, 1])
+
+
 def test_the_free_heap_does_not_grow_with_leases_that_come_and_go() -> None:
     table = LeaseTable()
     for round_no in range(5000):

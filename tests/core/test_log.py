@@ -6,16 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.damage import spoil
 from tests.core.rig import T0_MS, Rig, frozen
 from topics.core import hole
-from topics.core.block import Block
 from topics.core.facts import Appended, Deleted, Floors, FloorsMoved, HeadMoved, SeqsSkipped
 from topics.core.hole import Hole
 from topics.core.log import Log
 from topics.core.records import Records
-from topics.core.run import Marks, MemoryRun
 from topics.core.totals import Totals
-from topics.errors import Damaged
 from topics.limits import TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
 from topics.model import Discard, Durability, Reason, TopicConfig
 from topics.testing.oracle import View
@@ -299,29 +297,10 @@ def test_the_totals_follow_every_log() -> None:
     assert (totals.count, totals.bytes) == (0, 0)
 
 
-class Unreadable(MemoryRun):
-    """A run in a segment whose bytes have rotted."""
-
-    def block_at(self, seq: int) -> tuple[Block, Marks | None]:
-        raise Damaged("checksum")
-
-    def seq_after_ts(self, ts: int) -> int:
-        raise Damaged("checksum")
-
-    def live_from(self, seq: int) -> tuple[int, int]:
-        raise Damaged("checksum")
-
-    def seq_at_live(self, skip_count: int, skip_bytes: int, seq: int) -> tuple[int, int, int]:
-        raise Damaged("checksum")
-
-
 def damaged_log() -> Log:
     log = new_log()
     append(log, 1, 2, 3)
-    log.freeze_tail()
-    sound = log.runs[0]
-    assert isinstance(sound, MemoryRun)
-    log.runs[0] = Unreadable(sound.block, None, 3)
+    spoil(log)
     append(log, 4)
     return log
 

@@ -8,9 +8,10 @@ import pytest
 
 from tests.core.accountrig import AccountRig
 from topics.accountmodel import KeyStatus
+from topics.core import managedkeys
 from topics.core.accountcommands import NoteKeysUsed, RevokeKey
 from topics.core.accountview import key_state
-from topics.errors import InvalidRequest, KeyNotFound
+from topics.errors import InvalidRequest, KeyNotFound, Throttled
 from topics.limits import MANAGED_KEY_FORGOTTEN_MS
 
 
@@ -84,3 +85,19 @@ def test_use_is_one_fact_for_many_keys_and_takes_no_right_away() -> None:
     rig.step(NoteKeysUsed(("gone",)))
     assert len(rig.facts) == facts + 1
     assert rig.all_accounts(rig.replayed_machine()) == rig.all_accounts()
+
+
+def test_there_are_only_so_many_and_those_to_be_forgotten_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(managedkeys, "MANAGED_KEYS_MAX", 2)
+    rig = AccountRig()
+    rig.key("k1")
+    rig.key("k2")
+    rig.step(RevokeKey("k1"))
+    before, facts = rig.all_accounts(), len(rig.facts)
+    with pytest.raises(Throttled, match="revoke some") as refused:
+        rig.key("k3")
+    assert (refused.value.detail["limit"], refused.value.detail["max"]) == ("managed_keys", 2)
+    assert rig.all_accounts() == before and len(rig.facts) == facts
+    rig.now_ms += MANAGED_KEY_FORGOTTEN_MS
+    rig.key("k3")
+    assert set(rig.machine.accounts.keys) == {"k2", "k3"}

@@ -71,6 +71,17 @@ def test_an_ephemeral_queue_moves_without_a_trace() -> None:
     assert rig.seqs(topic="q") == [] and len(rig.scan("out")) == 1
 
 
+def test_results_in_an_ephemeral_topic_are_there_and_not_stored() -> None:
+    rig = begun()
+    rig.configure("out", durability="ephemeral")
+    rig.step(Complete("q", "a", [1], [Append("out", Records.of([{"data": 1}]))]))
+    assert len(rig.scan("out")) == 1 and rig.seqs(topic="q") == [2]
+    log_id = rig.log("out").log_id
+    assert not [fact for fact in rig.facts if fact.log_id == log_id]
+    again = rig.replayed()
+    assert again.scan("out") == [] and again.seqs(topic="q") == [2]
+
+
 def test_a_job_that_is_deleted_while_it_moves_is_moved_all_the_same() -> None:
     rig = begun()
     outcome = rig.machine.step(Complete("q", "a", [1], [Append("old", Records.of([{"data": 1}]))]), rig.now_ms)

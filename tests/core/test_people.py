@@ -6,9 +6,10 @@ import pytest
 
 from tests.core.accountrig import HASH, AccountRig
 from topics.accountmodel import Role, UserState, UserStatus
+from topics.core import people
 from topics.core.accountcommands import AddUser, ChangeUser, DropUser, UseLink
 from topics.core.commands import Command
-from topics.errors import InvalidRequest, LastAdmin, NameTaken, TopicsError, Unauthorized, UserNotFound
+from topics.errors import InvalidRequest, LastAdmin, NameTaken, Throttled, TopicsError, Unauthorized, UserNotFound
 
 LINK = b"l" * 32
 
@@ -149,3 +150,23 @@ def test_nobody_may_be_made_from_nothing() -> None:
         with pytest.raises(TopicsError):
             rig.step(command)
     assert rig.facts == []
+
+
+def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "USERS_MAX", 1)
+    rig = AccountRig()
+    rig.user("ada")
+    before = rig.all_accounts()
+    with pytest.raises(Throttled, match="there are 1 users") as refused:
+        rig.user("bob", Role.VIEWER)
+    assert refused.value.detail["limit"] == "users"
+    assert rig.all_accounts() == before
+
+
+def test_the_last_admin_may_have_another_password() -> None:
+    rig = AccountRig()
+    rig.user("ada")
+    rig.session("s1")
+    changed = rig.step(ChangeUser("ada", password_hash=HASH + "x")).reply
+    assert isinstance(changed, UserState) and changed.status is UserStatus.ACTIVE
+    assert rig.machine.accounts.users["ada"].password_hash == HASH + "x" and not rig.machine.accounts.sessions

@@ -339,6 +339,16 @@ def test_a_time_leads_to_nothing_that_is_not_visible_yet() -> None:
     assert cursor_at(rig.log(), 9000) == 2
 
 
+def test_a_time_of_which_everything_was_deleted() -> None:
+    rig = by_time(6)
+    rig.log().delete_seqs([4, 5, 6])
+    assert cursor_at(rig.log(), 5000) == 3
+    assert outline(rig.page(3)) == ([], None, 6)
+    rig.log().delete_seqs([1, 2, 3])
+    assert cursor_at(rig.log(), 5000) == 0
+    assert outline(rig.page(0)) == ([], None, 6)
+
+
 def test_deleted_records_do_not_count_as_older() -> None:
     rig = by_time(6)
     rig.delete(before_seq=4)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from topics.core.auditchain import AUDIT_TOPIC
 from topics.core.registry import Registry, Topic
 from topics.errors import NameTaken
 from topics.model import Durability, TopicConfig, TopicType
@@ -46,6 +47,13 @@ def test_a_removed_topic_is_gone_and_its_name_free() -> None:
     assert found is not None and found.epoch == 9
     with pytest.raises(AssertionError):
         topics.add(Topic("b", TopicConfig(), epoch=10, first_log_id=10, created_ms=0))
+
+
+def test_a_topic_that_is_nobody_s_business_comes_and_goes_unseen() -> None:
+    topics = registry("a", AUDIT_TOPIC)
+    assert len(topics) == 1 and names(topics.page("", "", 10)) == ["a"] and topics.get(AUDIT_TOPIC) is not None
+    topics.remove(AUDIT_TOPIC)
+    assert len(topics) == 1 and names(topics.page("", "", 10)) == ["a"] and topics.get(AUDIT_TOPIC) is None
 
 
 def test_a_topic_has_a_log_for_each_partition() -> None:

@@ -116,3 +116,15 @@ def test_routes_of_a_table_are_paused_and_reported_on() -> None:
     it.drop("orders")
     it.drop_table("t")
     assert "routes:t" not in it.machine.catalog.pipelines and "routes:t" not in it.again().catalog.pipelines
+
+
+def test_the_first_word_about_routes_may_be_a_report() -> None:
+    it = rig()
+    it.put_table("t")
+    it.route("orders", "t")
+    orders = it.report("routes:t", report("r1"))
+    assert (orders.exists, orders.paused) == (True, False)
+    with pytest.raises(PipelineTaken):
+        it.report("routes:t", report("r2"))
+    kept = it.again().catalog.pipelines["routes:t"].report
+    assert kept is not None and kept.runner == "r1"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.damage import spoil
 from tests.core.routerrig import RouterRig
 from topics.core import routing
 from topics.core.commands import PutRouter
@@ -169,6 +170,24 @@ def test_how_far_a_router_is() -> None:
     rig.now_ms += 50
     state = routing.state(rig.machine, routing.find(rig.machine, "a->b"), rig.now_ms)
     assert (state.cursors, state.forwarded_total, state.lag_records, state.lag_ms) == ((2,), 2, 1, 50)
+
+
+def test_how_far_a_router_is_behind_what_is_gone_or_cannot_be_read() -> None:
+    rig = RouterRig()
+    rig.put("a", "b")
+    rig.write_numbers(1, 2, topic="a")
+    rig.show()
+    rig.now_ms += 50
+
+    def lag() -> tuple[int, int]:
+        state = routing.state(rig.machine, routing.find(rig.machine, "a->b"), rig.now_ms)
+        return state.lag_records, state.lag_ms
+
+    assert lag() == (2, 50)
+    spoil(rig.log("a"))
+    assert lag() == (2, 0), "nobody knows since when it waits"
+    rig.delete("a", before_seq=3)
+    assert lag() == (2, 0)
 
 
 def test_a_repair_lets_go_of_routers_without_topics() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.core.catalogrig import table
 from topics.core.table import check_config, has_secret
 from topics.errors import InvalidRequest
-from topics.limits import TABLE_COLUMNS_MAX
+from topics.limits import TABLE_COLUMNS_MAX, TABLE_OPTIONS_MAX
 from topics.tablemodel import TableColumn, TableFormat
 
 PG = TableFormat.POSTGRESQL
@@ -50,6 +50,11 @@ def test_what_may_be_registered(fields: dict[str, Any]) -> None:
         ({"source": "x"}, "source", "of a database"),
         ({"format": PG, "location": "db", "source": "x" * 1000}, "source", "at most"),
         ({"options": {"header": "true"}}, "options", "for files"),
+        (
+            {"format": TableFormat.CSV, "options": {str(n): "" for n in range(TABLE_OPTIONS_MAX + 1)}},
+            "options",
+            "at most",
+        ),
         ({"format": TableFormat.CSV, "options": {"secret": "x"}}, "options", "no option"),
         ({"format": TableFormat.CSV, "options": {"sep": "x" * 1000}}, "options", "at most"),
     ],

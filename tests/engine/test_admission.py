@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.engine.heaprig import HeapRig, refs
 from tests.engine.queuerig import QueueRig, result
 from tests.engine.rig import with_wal
 from topics.core.commands import Ack, Append, Complete, Configure, Drop, Nack, Redrive, Release
+from topics.core.heapcommands import AckMessages
 from topics.core.records import Records
 from topics.engine import admission
-from topics.errors import LogStopped, Throttled
+from topics.errors import LogStopped, Throttled, TopicNotFound
+from topics.heapmodel import LeaseRef
 
 
 def test_the_logs_of_a_completion_are_its_queue_and_all_its_targets() -> None:
@@ -21,6 +24,19 @@ def test_the_logs_of_a_completion_are_its_queue_and_all_its_targets() -> None:
     assert admission.written_by(machine, command) == [1, 2, 0, 3]
     assert admission.written_by(machine, Ack("q", "a", [1])) == [1]
     assert admission.written_by(machine, Redrive("nowhere")) == []
+
+
+def test_the_logs_of_leases_are_those_that_their_tokens_name() -> None:
+    rig = HeapRig()
+    rig.heap(partitions=3)
+    rig.put(1, partition=2)
+    machine, leases = rig.engine.machine, refs(rig.pop())
+    (log_id,) = admission.written_by(machine, AckMessages("h", leases))
+    assert machine.logs[log_id].partition == 2
+    assert admission.written_by(machine, AckMessages("h", [LeaseRef("no token", "")])) == []
+    assert admission.written_by(machine, AckMessages("nowhere", leases)) == []
+    with pytest.raises(TopicNotFound):
+        rig.engine.submit(AckMessages("nowhere", leases))
 
 
 def test_a_full_disk_queue_holds_back_claims_and_never_acks() -> None:

@@ -7,7 +7,9 @@ import pytest
 from tests.engine.damage import build
 from topics.engine.anatomy import UNREADABLE, ZEROS, Part, dissect
 from topics.errors import InvalidRequest
+from topics.storage import frame
 from topics.storage.frame import Kind
+from topics.storage.walfile import FORMAT_VERSION, FileHeader, header_frame
 from topics.testing import FakeDisk
 
 CLOSED = build(closed=True).contents()
@@ -86,3 +88,16 @@ def test_a_spare_is_reserved_space() -> None:
 def test_a_name_that_is_none_of_ours() -> None:
     with pytest.raises(InvalidRequest, match=r"expected a name that ends in \.wal"):
         list(dissect(FakeDisk(), "/etc/passwd"))
+
+
+@pytest.mark.parametrize("kind", [*Kind, 99])
+def test_a_whole_frame_that_says_nothing_to_us_is_shown_as_such(kind: int) -> None:
+    """Whatever its body is: a value of another kind, one without an end, or one that is far too deep."""
+    header = header_frame(FileHeader(FORMAT_VERSION, 1, 1, 0, 1, 1, 0, False, 7, "boot", 0))
+    deep = b"\x91" * 100_000 + b"\xc0"
+    for body in (b"\x01", b"\xc0", b"\x93\x01\x02", b"\x81\xa1a" + deep, deep, b"\x01\0\0\0k" + deep, b"\xff" * 40):
+        content = b"".join([*header, *frame.build(kind, 1, 2, 0, [body], 7)])
+        first, *rest = parts("/data/wal/0-0000000001.wal", content, with_records=True)
+        assert first.kind == "FILE_HEADER" and rest[0].about is not None
+        if body is deep and kind not in (Kind.SYNC_MARK, Kind.REMOVE, Kind.BLOCK_TABLE, Kind.TAG_TABLE):
+            assert str(rest[0].about["what"]).startswith("not understood: ")

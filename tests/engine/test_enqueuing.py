@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.engine.heaprig import HeapRig
+from tests.engine.rig import SMALL
 from topics.core.heapcommands import PurgeHeap
+from topics.core.machine import Bounds
 from topics.engine.ticket import Ticket
-from topics.errors import BatchTooLarge, InvalidRequest, NotAHeap, ProducerFenced, Throttled, TopicNotFound
+from topics.errors import BatchTooLarge, InvalidRequest, LogStopped, NotAHeap, ProducerFenced, Throttled, TopicNotFound
 from topics.heapmodel import EnqueuedBatch, NewMessage
 
 
@@ -214,3 +217,43 @@ def test_a_batch_that_is_left_with_one_partition_answers_for_all_of_it(rig: Heap
 def test_a_batch_without_a_name_leaves_nothing_behind(rig: HeapRig) -> None:
     rig.batch(*[("h", new(at, partition=0)) for at in range(3)])
     assert not rig.engine.machine.log(rig.engine.machine.topic("h")).remembers
+
+
+def test_a_transaction_that_named_more_is_another_batch(rig: HeapRig) -> None:
+    """One that goes to fewer partitions than the first one did, and to another besides."""
+    first = [("h", new(0, partition=0))]
+    rig.batch(*first, transaction="t")
+    with pytest.raises(InvalidRequest, match="was another batch") as refused:
+        rig.batch(*first, ("h", new(1, partition=1)), transaction="t")
+    assert refused.value.detail["field"] == "transaction_id"
+    assert there(rig)["h"] == [0]
+
+
+def test_a_batch_that_is_too_much_to_put_aside_leaves_nothing_behind() -> None:
+    rig = HeapRig(replace(SMALL, bounds=Bounds(staged_bytes_max=300)))
+    rig.heap(partitions=2)
+    parts = [("h", NewMessage(payload=b"x" * 100, partition=partition)) for partition in (0, 1)]
+    with pytest.raises(Throttled, match="too much is staged"):
+        rig.engine.heaps.enqueue_batch(parts, "t")
+    rig.work()
+    assert not rig.engine.machine.batches.stages and rig.counts() == (0, 0, 0)
+    with pytest.raises(Throttled, match="too much is staged"):
+        rig.engine.heaps.enqueue_batch([("h", NewMessage(payload=b"x" * 1000, partition=at)) for at in (0, 1)])
+    small = [("h", NewMessage(payload=b"x", partition=partition)) for partition in (0, 1)]
+    assert not rig.batch(*small, transaction="t").all_duplicates
+
+
+@pytest.mark.parametrize("rounds", range(4))
+def test_a_batch_that_the_disk_does_not_take_fails_as_a_whole(rig: HeapRig, rounds: int) -> None:
+    ticket = rig.engine.heaps.enqueue_batch(spread(20), "t")
+    for _ in range(rounds):
+        rig.engine.flush()
+        rig.driver.wal.work()
+    assert not ticket.done
+    rig.fs.fail("write_at", path="*.wal", always=True)
+    with pytest.raises(LogStopped):
+        rig.driver.wait(ticket)
+    rig.kill()
+    assert sum(map(len, there(rig).values())) in (0, 20)
+    rig.batch(*spread(20), transaction="t")
+    assert sum(map(len, there(rig).values())) == 20

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.engine.rig import Rig
-from topics.core.commands import Append, Drop
+from tests.engine.rig import Rig, records
+from tests.engine.test_host import opened, run
+from topics.core.commands import Append, Configure, Drop
 from topics.core.groupcommands import AckGroup, Consume, DropGroup, NackGroup, PauseGroup, ResetGroup
 from topics.core.records import Records
+from topics.engine import grouping
 from topics.engine.groupline import Stream
 from topics.engine.ticket import Ticket
-from topics.errors import GroupNotFound, InvalidRequest, ShuttingDown, TopicNotFound, TopicsError
-from topics.groupmodel import LATEST, AckedGroup, GroupBatch
+from topics.errors import GroupNotFound, InvalidRequest, LogStopped, ShuttingDown, Throttled, TopicNotFound, TopicsError
+from topics.groupmodel import EARLIEST, LATEST, AckedGroup, GroupBatch
 
 
 class GroupRig(Rig):
@@ -116,6 +121,43 @@ def test_who_goes_away_leaves_nothing_claimed() -> None:
     one.work()
     state = one.engine.groups.state("t", "g")
     assert (state.in_flight, state.waiting) == (0, 1), "which is given back"
+
+
+def test_who_goes_away_leaves_its_place_and_no_other() -> None:
+    one = rig()
+    first, second = one.ask("a", 1000), one.ask("b", 1000)
+    assert one.engine.groups.cancel(second) and one.engine.groups.waiting_count() == 1
+    one.write_some(1)
+    one.work()
+    assert seqs(first.result()) == [1] and not second.done
+
+
+@pytest.mark.parametrize("command", [DropGroup("t", "g"), Drop("t"), None], ids=["group", "topic", "disk"])
+def test_what_was_handed_to_who_went_away_may_be_gone_before_it_is_given_back(command: Any) -> None:
+    one = rig(leases_durable=True)
+    one.write_some(1)
+    served = one.ask("a")
+    assert not served.done and not one.engine.groups.cancel(served)
+    if command is None:
+        one.fs.fail("write_at", path="*/1-*.wal", always=True)
+    else:
+        one.engine.submit(command)
+    one.work()
+    assert served.done and isinstance(served.error, LogStopped) == (command is None)
+
+
+def test_a_stream_that_has_ended_stays_so() -> None:
+    one = rig()
+    one.write_some(1)
+    stream, told = one.push("a")
+    assert [seqs(batch) for batch in told] == [[1]]
+    for _ in range(2):
+        stream.close()
+    stream.pause()
+    stream.resume()
+    one.write_some(1)
+    one.work()
+    assert (len(told), one.take("b"), one.take("b")) == (1, [1], [2])
 
 
 def test_those_who_wait_are_told_when_the_group_or_the_topic_is_gone() -> None:
@@ -302,3 +344,114 @@ def test_who_acks_again_is_answered_when_the_first_ack_is_safe(durability: str) 
     acked = one.driver.wait(again)
     assert isinstance(acked, AckedGroup) and (acked.acked, acked.committed_seq) == (0, 1)
     assert one.driver.wait(one.engine.submit(AckGroup("t", "g", 1))) == acked, "and at once when it is"
+
+
+def test_any_of_one_partition_is_that_one() -> None:
+    one = rig()
+    one.write_some(2)
+    assert seqs(one.driver.wait(one.engine.groups.consume_anywhere(Consume("t", "g", partition=0)))) == [1, 2]
+
+
+def test_only_so_many_wait_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "CLAIMERS_MAX", 1)
+    one = rig()
+    first = one.ask("a", 1000)
+    with pytest.raises(Throttled, match="1 consumers wait") as refused:
+        one.ask("b", 1000)
+    assert refused.value.detail["limit"] == "claimers" and one.engine.groups.waiting_count() == 1
+    one.write_some(1)
+    one.work()
+    assert seqs(first.result()) == [1]
+
+
+def test_who_waits_while_too_much_is_out_is_served_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topics.core.consume.GROUP_RANGES_MAX", 1)
+    one = rig()
+    one.write_some(1)
+    assert one.take("a", visibility_ms=10_000) == [1]
+    waiting = one.ask("b", 5000)
+    one.write_some(1)
+    one.work()
+    assert not waiting.done and one.engine.groups.waiting_count() == 1
+    one.advance(grouping.RETRY_MS)
+    assert not waiting.done
+    one.driver.do(AckGroup("t", "g", 1))
+    one.advance(grouping.RETRY_MS)
+    assert seqs(waiting.result()) == [2]
+
+
+def test_those_who_wait_for_a_disk_that_failed_are_told() -> None:
+    one = rig()
+    one.write_some(2)
+    assert one.take("a") == [1, 2]
+    waiting = one.ask("b", 5000)
+    stream, told = one.push("c")
+    one.fs.fail("write_at", path="*/1-*.wal", always=True)
+    with pytest.raises(LogStopped):
+        one.write_some(1)
+    one.advance(101)
+    with pytest.raises(LogStopped):
+        waiting.result()
+    assert [type(each) for each in told] == [LogStopped] and not stream.is_open
+    assert not one.engine.groups.waiting_count()
+
+
+def test_what_comes_for_a_stream_that_has_gone_is_given_back() -> None:
+    one = rig(leases_durable=True)
+    stream, told = one.push("a")
+    one.engine.submit(Append("t", Records.of([{"data": 0}])))
+    while not stream.is_served:
+        one.engine.flush()
+        one.driver.wal.work()
+        one.engine.groups.serve()
+    stream.close()
+    one.work()
+    assert told == [] and one.take("b") == [1], "at once, and not when the claim has run out"
+
+
+# ---- on a loop
+
+
+async def begun(wait: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    task = asyncio.create_task(wait)
+    await asyncio.sleep(0)
+    return task
+
+
+async def given_up(wait: Coroutine[Any, Any, Any]) -> None:
+    task = await begun(wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_consume_waits_for_a_record_and_takes_none_when_it_is_given_up(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path) as host:
+            await host.submit(Configure("t", {}))
+            assert (await host.consume(Consume("t", "g"), wait_ms=1)).count == 0
+            await given_up(host.consume(Consume("t", "g", consumer="a"), wait_ms=30_000))
+            waiting = await begun(host.consume(Consume("t", "g", consumer="b"), wait_ms=30_000))
+            await host.submit(Append("t", records(1)))
+            batch = await waiting
+            assert (batch.consumer, batch.count) == ("b", 1)
+
+    run(test)
+
+
+def test_records_of_several_partitions(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path) as host:
+            await host.submit(Configure("t", {"partitions": 3}))
+            for partition in range(3):
+                await host.submit(ResetGroup("t", "g", EARLIEST, partition))
+            waiting = await begun(host.consume(Consume("t", "g"), wait_ms=30_000, anywhere=True))
+            await host.submit(Append("t", records(1), 2))
+            assert (await waiting).partition == 2
+            commands = [Consume("t", "g", partition=partition) for partition in range(3)]
+            await host.submit(Append("t", records(2), 0))
+            await given_up(host.consume_any(commands, wait_ms=30_000))
+            batches = await host.consume_any(commands, wait_ms=30_000)
+            assert [(batch.partition, batch.count) for batch in batches] == [(0, 1)]
+
+    run(test)

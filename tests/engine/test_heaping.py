@@ -308,6 +308,23 @@ def test_deadlines_of_pops_that_were_answered_are_forgotten(rig: HeapRig) -> Non
     assert answer_of(waiting) == []
 
 
+def test_times_to_look_again_do_not_become_more_and_more(rig: HeapRig) -> None:
+    """Messages of both partitions are popped and acked, long after the first of their leases would have run out."""
+    stream = Consumer(rig)
+    stream.stream.grant(1)
+    most = 0
+    for turn in range(400):
+        for partition in (1, 0) if turn % 2 else (0, 1):
+            rig.put(turn, partition=partition)
+            rig.work()
+            rig.ack(*stream.got)
+            stream.got.clear()
+            stream.stream.grant(1)
+            rig.pass_time(3)
+        most = max(most, len(rig.engine.heaps._deadlines))
+        assert most <= 8, f"after {turn} turns"
+
+
 def test_while_the_disk_is_behind_everybody_waits() -> None:
     rig = HeapRig(with_wal(queue_bytes_max=2000))
     rig.heap()

@@ -81,6 +81,34 @@ def test_a_queue_that_is_dropped_while_a_move_is_decided_moves_nothing(rig: Queu
     assert datas(rig, "out") == ["first"]
 
 
+def test_a_move_whose_decision_the_disk_does_not_take_moves_nothing(rig: QueueRig) -> None:
+    rig.fs.fail("write_at", path="*/1-*.wal", always=True)
+    ticket = rig.engine.submit(Complete("q", "a", [1], [result("out", "r")]))
+    with pytest.raises(LogStopped):
+        rig.driver.wait(ticket)
+    assert datas(rig, "out") == ["first"]
+    rig.kill()
+    assert (datas(rig, "q"), datas(rig, "out")) == ([1, 2, 3], ["first"])
+
+
+@pytest.mark.parametrize("rounds", range(4))
+def test_a_queue_that_goes_in_any_moment_of_a_move_takes_no_answer_back(rig: QueueRig, rounds: int) -> None:
+    ticket = rig.engine.submit(Complete("q", "a", [1], [result("out", "r")]))
+    for _ in range(rounds):
+        rig.engine.flush()
+        rig.driver.wal.work()
+    rig.drop("q")
+    try:
+        rig.driver.wait(ticket)
+        moved = ["r"]
+    except TopicNotFound:
+        moved = []
+    rig.work()
+    assert datas(rig, "out") == ["first", *moved]
+    rig.kill()
+    assert datas(rig, "out") == ["first", *moved], "a source that is gone is no matter to who got something of it"
+
+
 def test_a_number_that_a_target_knows_is_not_used_again() -> None:
     """A queue that promises nothing may forget a move that its target remembers."""
     rig = QueueRig()

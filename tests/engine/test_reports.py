@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
+from tests.engine.test_host import append, data, opener, run
+from topics.engine.engine import Engine
+from topics.engine.host import Host
 from topics.engine.reports import Reports
+from topics.storage.committer import Post
 
 
 def test_they_wait_for_the_thread_that_recovers() -> None:
@@ -31,3 +36,20 @@ def test_what_waits_is_handed_over_before_what_comes_later() -> None:
     for report in posted:
         report()
     assert ran == [0, 1, 2] and len(posted) == 2
+
+
+def test_what_was_decided_before_there_was_a_host_is_handed_over(tmp_path: Path) -> None:
+    """A batch that was on its way is finished as soon as its records are synced, which may be before."""
+
+    def open_engine(post: Post) -> Engine:
+        engine = opener(tmp_path)(post)
+        engine.submit(append("odd", 1))
+        return engine
+
+    async def test() -> None:
+        host = await Host.open(open_engine)
+        await host.submit(append("odd", 2))
+        assert data(host, "odd") == [1, 2]
+        await host.close()
+
+    run(test)

@@ -6,6 +6,7 @@ What is held is the fact that last said how each is, so that a snapshot holds ju
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -76,6 +77,8 @@ class Accounts:
                 self.changed.add(SESSIONS + fact.session_id.encode())
             case SessionGone():
                 self._end(fact.session_id)
+            case _:
+                assert_never(fact)
         self.version += 1
 
     def _add_user(self, user: UserPut) -> None:

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
+from topics.jsontext import NOT_UNDERSTOOD
+
 FIRST_PREVIOUS: Final = "0" * 64
 AUDIT_TOPIC: Final = "_audit"
 """Holds a copy of each line. No name that anybody may give a topic begins like this."""
@@ -54,7 +56,7 @@ def link_of(line: bytes) -> Link | None:
     """What a line says of itself; None when it is none, or its hash is not its own."""
     try:
         link = _link_decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_UNDERSTOOD:
         return None
     text = line[:-_END] + b"}"
     return link if sha256(text).hexdigest() == link.hash else None

@@ -266,7 +266,7 @@ def abort(machine: Machine, stages: tuple[str, ...]) -> Outcome:
     for name in stages:
         if name in open_stages and open_stages[name].decided:
             raise StageConflict(f'stage "{name}" is being published already', stage=name)
-    present = [name for name in stages if name in open_stages]
+    present = [name for name in dict.fromkeys(stages) if name in open_stages]
     facts = []
     for name in present:
         machine.batches.drop_stage(machine, name)

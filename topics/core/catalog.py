@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from topics.core.pipelinefacts import (
     CatalogFact,
@@ -81,6 +82,8 @@ class Catalog:
                 pipeline = self.entry(fact.pipeline)
                 pipeline.report = fact.report
                 pipeline.reported_ms = pipeline.stored_ms = fact.ts
+            case _:
+                assert_never(fact)
 
     def entry(self, name: str) -> Pipeline:
         """What is remembered of a pipeline, which is about to change."""

@@ -87,11 +87,12 @@ def hand_out(
     """A pass over a queue that was found, for claimers that were checked."""
     claim_max = machine.bounds.claim_max
     wanted = [min(claimer.max, claim_max) for claimer in claimers]
-    found = _find(topic, log, queue, sum(wanted))
+    found = _Pass([], queue.cursor, [])
     texts = JobTexts(log)
     # Who waited for others to join shares the oldest with them; else it is as if they had asked one after the other.
     divide = deal if topic.config.claim_jitter_ms else cut
     try:
+        _find(topic, log, queue, sum(wanted), found)
         count = texts.fitting_count(found.seqs, CLAIM_BYTES_MAX)
         dealt = divide(found.seqs[:count], shares(count, wanted))
         pieces = texts.divided(dealt)
@@ -136,11 +137,11 @@ def check_claimer(claimer: Claimer) -> None:
         raise InvalidRequest("lease_ms must not be negative", field="lease_ms", expected="a whole number from 0")
 
 
-def _find(topic: Topic, log: Log, queue: Queue, wanted: int) -> _Pass:
-    """Take what may be handed out, and what may not be any more, off the free list and from behind the cursor."""
+def _find(topic: Topic, log: Log, queue: Queue, wanted: int, found: _Pass) -> None:
+    """Take what may be handed out, and what may not be any more, off the free list and from behind the cursor. Raises
+    `Damaged` when the log cannot be read there: what is off the free list by then is in `found`."""
     leases, deliveries_max = queue.leases, topic.config.max_deliveries
-    seqs: list[int] = []
-    exhausted: list[int] = []
+    seqs, exhausted = found.seqs, found.exhausted
     while len(seqs) < wanted and len(exhausted) < DEAD_LETTERS_PER_PASS_MAX:
         free = leases.take_free(wanted - len(seqs), log.visible_seq)
         if not free:
@@ -150,8 +151,8 @@ def _find(topic: Topic, log: Log, queue: Queue, wanted: int) -> _Pass:
             seqs += [seq for seq in free if leases.deliveries(seq) < deliveries_max]
         else:
             seqs += free
-    fresh, cursor = queue.find_fresh(log, wanted - len(seqs))
-    return _Pass(seqs + fresh, cursor, exhausted)
+    fresh, found.cursor = queue.find_fresh(log, wanted - len(seqs))
+    seqs += fresh
 
 
 def _leave_rest(queue: Queue, found: _Pass, count: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from topics.core import groupletters
+from topics.core import groupletters, live
 from topics.core.cut import PLAIN, Shape, cut
 from topics.core.group import Group, claim_id
 from topics.core.groupcommands import Consume
@@ -99,6 +99,10 @@ def _find(machine: Machine, topic: Topic, log: Log, group: Group, command: Consu
         while (free := group.ranges.take_free()) is not None:
             taken.append(free.first)
             if groupletters.is_exhausted(topic, free):
+                if live.next_live(log, free.first) > free.last:
+                    # Nothing of it is left to bury.
+                    found.empty.append((free.first, free.last))
+                    continue
                 found.exhausted.append(free)
                 if len(found.exhausted) >= DEAD_LETTERS_PER_PASS_MAX:
                     break

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -171,6 +171,8 @@ class _Extra(msgspec.Struct, array_like=True):
                 return cls(None, key.producer_id, key.epoch, key.sequence, *rest)
             case None:
                 return cls(None, None, 0, 0, *rest)
+            case _:
+                assert_never(key)
 
     def key(self) -> DedupeKey | None:
         if self.idempotency_key is not None:

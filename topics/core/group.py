@@ -24,6 +24,7 @@ from topics.core.groupfacts import (
     GroupLeased,
     GroupPaused,
     GroupPlaced,
+    LivingGroupFact,
     SeqRange,
 )
 from topics.core.grouplosses import Loss, Losses
@@ -140,7 +141,7 @@ class Group:
 
     # ---- facts
 
-    def apply(self, fact: AnyGroupFact, log: Log, now_ms: int) -> int:
+    def apply(self, fact: LivingGroupFact, log: Log, now_ms: int) -> int:
         """How many seqs became acked."""
         acked = 0
         match fact:
@@ -165,8 +166,6 @@ class Group:
                     self.losses.keep(first, last, fact.due_ms)
             case GroupPaused():
                 self.paused = fact.paused
-            case GroupDropped():
-                pass
             case _:
                 assert_never(fact)
         self.observe(log)

@@ -67,4 +67,7 @@ class GroupDropped(GroupFact, frozen=True, gc=False, tag="group_dropped"):
     pass
 
 
-AnyGroupFact = GroupPlaced | GroupLeased | GroupAcked | GroupFreed | GroupKept | GroupPaused | GroupDropped
+LivingGroupFact = GroupPlaced | GroupLeased | GroupAcked | GroupFreed | GroupKept | GroupPaused
+"""What happens to a group that is there."""
+
+AnyGroupFact = LivingGroupFact | GroupDropped

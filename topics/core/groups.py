@@ -7,7 +7,7 @@ partition, behind the floors that time has moved (`core/log.py`), so that a repl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from topics.core.facts import FloorsMoved, encode
 from topics.core.group import Group
@@ -112,6 +112,8 @@ def cursor_of(log: Log, start: Start) -> int:
             return min(max(start.value - 1, 0), log.visible_seq)
         case StartKind.TS:
             return cursor_at(log, start.value)
+        case _:
+            assert_never(start.kind)
 
 
 # ---- commands that are about the group itself

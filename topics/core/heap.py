@@ -18,7 +18,7 @@ time that follows from the lease itself, so that after a crash it is the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 import msgspec
 import numpy as np
@@ -111,6 +111,8 @@ class Heap(Queue):
                 self.changed[fact.seq] = fact.priority
                 if fact.seq < self.cursor and (fact.seq not in self.leases or self.leases.is_free(fact.seq)):
                     self.order.push(rank_of(fact.priority, self.mode), fact.seq)
+            case _:
+                assert_never(fact)
 
     def hand_out(self, hand: Hand, connection: int = 0) -> list[int]:
         deliveries = super().hand_out(hand, connection)
@@ -249,10 +251,9 @@ class Heap(Queue):
 
     def revive(self, log: Log) -> None:
         """Nothing dies any more: what failed too often is ready again."""
-        if self.exhausted:
-            seqs = sorted(self.exhausted)
-            self.exhausted.clear()
-            self._push(log, seqs)
+        seqs = sorted(self.exhausted)
+        self.exhausted.clear()
+        self._push(log, seqs)
 
     # ---- the best
 

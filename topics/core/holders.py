@@ -63,9 +63,6 @@ class Holders:
 
     # ---- connections
 
-    def is_connected(self, holder: int) -> bool:
-        return self._connections[holder] != 0
-
     def holds(self, holder: int, seq: int) -> None:
         """A lease of this holder is alive."""
         connection = self._connections[holder]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from topics.core.match import Match
-from topics.core.run import DEAD, LIVE, U64, Marks, MemoryRun, Run
+from topics.core.run import DEAD, LIVE, U64, Marks, Run
 from topics.core.tail import Tail
 
 if TYPE_CHECKING:
@@ -48,13 +48,7 @@ def count_from(log: Log, start: int) -> int:
     count = 0
     for run in log.parts_from(max(start, log.low)):
         first = max(start, log.low, run.first_seq)
-        if first == run.first_seq:
-            count += run.live_count
-        elif isinstance(run, Tail | MemoryRun):
-            dead = 0 if run.marks is None else run.marks[first - run.first_seq :].count(_DEAD_FLAG)
-            count += run.last_seq - first + 1 - dead
-        else:
-            count += run.live_from(first)[0]
+        count += run.live_count if first == run.first_seq else run.count_live(first, run.last_seq)
     return count
 
 

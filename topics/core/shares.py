@@ -16,14 +16,12 @@ def shares(available: int, wanted: Sequence[int]) -> list[int]:
         return [available]
     given = [0] * len(wanted)
     asking = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    for place, at in enumerate(asking):
-        left = len(asking) - place
-        if wanted[at] > available // left:
-            break
+    place = 0
+    # There is less than is wanted, so somebody wants more than an even part.
+    while wanted[at := asking[place]] <= available // (len(asking) - place):
         given[at] = wanted[at]
         available -= wanted[at]
-    else:
-        return given
+        place += 1
     unsated = sorted(asking[place:], key=lambda at: (-wanted[at], at))
     even, rest = divmod(available, len(unsated))
     for place, at in enumerate(unsated):

@@ -60,10 +60,6 @@ class Spine:
                 return candidate
         return None
 
-    def is_dry(self, partition: int) -> bool:
-        """Whether nothing is left of what a partition showed."""
-        return not self._shown.get(partition)
-
 
 class Exposure:
     """The side that shows: what a partition has told the spine, and what it has not."""

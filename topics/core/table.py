@@ -64,7 +64,7 @@ def has_secret(location: str, form: TableFormat) -> bool:
     """Whether a location has something in it that nobody should see."""
     if "://" in location:
         try:
-            parts = urlsplit(location)
+            parts = urlsplit(location.strip())
             words = {word.lower() for word, _ in parse_qsl(parts.query, keep_blank_values=True)}
             return parts.password is not None or bool(words.intersection(_SECRET_WORDS))
         except ValueError:

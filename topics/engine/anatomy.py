@@ -27,7 +27,7 @@ from topics.storage.frame import Frame, Kind
 from topics.storage.fs import FileSystem
 from topics.storage.index import BLOCK_ENTRY
 from topics.storage.segmentfile import END_BYTES_MAX, read_end
-from topics.storage.walscan import CLEAN_STOP, nonzero_end, valid_frames
+from topics.storage.walscan import CLEAN_STOP, Trimmed, nonzero_end, valid_frames
 
 GROWING = (".wal", ".spare")
 SUFFIXES = (*GROWING, ".data", ".idx", ".base", ".delta")
@@ -128,7 +128,7 @@ def _part(found: Frame, view: memoryview, with_records: bool) -> Part:
             flags = bytes(view[end : end + block.count])
             end += block.count
             about["deleted"] = flags.count(DEAD)
-    except (ValueError, KeyError, IndexError, struct.error, msgspec.DecodeError) as error:
+    except (*frame.UNREADABLE, KeyError, IndexError) as error:
         # The checksum is right, so this was written by a program that knows more.
         about = {"what": f"not understood: {error}"}
     size_bytes = min(frame.padded(end), len(view)) - found.offset
@@ -161,8 +161,8 @@ def _describe(found: Frame) -> tuple[About, Block | None]:
         case Kind.FILE_END if not len(found.body):
             return {"clean_stop": bool(found.flags & CLEAN_STOP)}, None
         case Kind.TRIMMED:
-            oldest, snapshot_no = msgspec.msgpack.decode(found.body)
-            return {"oldest": oldest, "snapshot_no": snapshot_no}, None
+            trimmed = msgspec.msgpack.decode(found.body, type=Trimmed)
+            return {"oldest": trimmed.oldest, "snapshot_no": trimmed.snapshot_no}, None
         case _:
             return _mapping(msgspec.msgpack.decode(found.body)), None
 

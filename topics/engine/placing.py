@@ -16,10 +16,12 @@ class Placing:
         """A group was placed there, which is safe when the ticket is done."""
         if not ticket.done:
             self._tickets[key] = ticket
-            ticket.on_done(lambda done: self._forget(key))
+            ticket.on_done(lambda done: self._forget(key, done))
 
-    def _forget(self, key: Key) -> None:
-        self._tickets.pop(key, None)
+    def _forget(self, key: Key, ticket: Ticket) -> None:
+        # The group may have been dropped and placed anew meanwhile.
+        if self._tickets.get(key) is ticket:
+            del self._tickets[key]
 
     def of(self, keys: Sequence[Key]) -> Sequence[Ticket]:
         return [self._tickets[key] for key in keys if key in self._tickets]

@@ -34,6 +34,7 @@ from topics.core.registry import META_LOG_ID
 from topics.core.routerfacts import RouterGone, RouterPut
 from topics.engine.findings import Findings, Kind
 from topics.engine.losttopics import LostTopics, made_up_name
+from topics.engine.namesakes import Namesakes
 from topics.engine.remains import OnBytes
 from topics.engine.suspects import RECORD_BYTES_MIN, Suspect, suspects
 from topics.errors import Damaged
@@ -72,6 +73,7 @@ class Replay:
         self._found = found
         self._file_bytes = file_bytes
         self._trusted = trusted
+        self._namesakes = Namesakes(machine, trusted)
         self._appended_after: dict[int, int] = {}
         """How many losses were known when a log's last readable record came."""
         self._orphans: dict[int, list[tuple[int, int, bytes]]] = {}
@@ -142,12 +144,8 @@ class Replay:
         machine, batches = self._machine, self._machine.batches
         match fact:
             case TopicCreated():
-                existing = machine.topics.named(fact.topic)
-                if existing is not None and existing.epoch == fact.epoch:
-                    machine.topics.configure(existing, fact.config)
-                    return
-                if existing is not None:
-                    machine.apply_meta(TopicDropped(fact.topic))
+                self._namesakes.create(fact)
+                return
             case TopicConfigured():
                 if machine.topics.get(fact.topic) is None:
                     self._topics.configured[fact.topic] = fact.config
@@ -157,9 +155,12 @@ class Replay:
                     self._found.notes.append(f"the sources of topic {fact.topic} are lost with the topic itself")
                     return
             case TopicDropped():
-                if machine.topics.get(fact.topic) is None:
+                existing = machine.topics.named(fact.topic)
+                if existing is None:
                     self._topics.configured.pop(fact.topic, None)
-                    return
+                else:
+                    self._namesakes.drop(existing)
+                return
             case BatchDecided():
                 missing = [stage for stage in fact.stages if stage not in batches.stages]
                 if missing:
@@ -179,6 +180,7 @@ class Replay:
 
     def _judge(self) -> None:
         """Turn losses into findings, and keep every seq from being assigned twice."""
+        self._namesakes.finish()
         losses = self._recovery.losses
         told = [self._suspects(loss) for loss in losses]
         for index, (loss, known) in enumerate(zip(losses, told, strict=True)):
