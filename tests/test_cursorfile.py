@@ -33,7 +33,22 @@ async def test_a_bare_name_is_beside_us(tmp_path: Path, monkeypatch: pytest.Monk
     assert await FileCursors("billing.cursors").load() == OLD
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"orders": 5}', '{"orders": {"seq": "x"}}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"orders": 5}',
+        '{"orders": {"seq": "x"}}',
+        '{"orders": {"seq": -1}}',
+        '{"orders": {"seq": 18446744073709551616}}',
+        '{"orders": {"seq": 1, "epoch": -1}}',
+        '{"orders": {"seq": 1, "deep": ' + "[" * 100_000 + "]" * 100_000 + "}}",
+        "\xff",
+    ],
+    ids=lambda text: text[:40],
+)
 @on_loop
 async def test_a_file_that_holds_something_else_is_not_taken_for_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "billing.cursors"

@@ -33,6 +33,7 @@ def test_taking_it_empties_every_copy() -> None:
     settings = load({"TOPICS_API_KEYS": TEXT})
     copies = [replace(settings, port=1), build(asdict(settings)), copy.deepcopy(settings), copy.copy(settings)]
     assert settings.api_keys is not None
+    assert copy.copy(settings.api_keys) is settings.api_keys
     assert settings.api_keys.take() == TEXT
     assert [each.api_keys.take() for each in copies if each.api_keys is not None] == ["", "", "", ""]
 

@@ -17,6 +17,8 @@ import msgspec
 
 from topics.client.cursors import Cursor
 from topics.errors import Damaged
+from topics.jsontext import NOT_UNDERSTOOD
+from topics.limits import U64_MAX
 from topics.savefile import PathLike
 from topics.storage.fs import FileSystem, RealFs
 
@@ -55,12 +57,17 @@ class FileCursors:
         finally:
             file.close()
         try:
-            return _decoder.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Damaged(
-                f"{self._path} does not hold cursors: {error}; correct it, or remove it to begin anew",
-                file=self._path,
-            ) from None
+            cursors = _decoder.decode(text)
+        except NOT_UNDERSTOOD as error:
+            raise self._damaged(str(error)) from None
+        for name, cursor in cursors.items():
+            if not (0 <= cursor.seq <= U64_MAX and 0 <= cursor.epoch <= U64_MAX):
+                raise self._damaged(f"the numbers of {name!r} must be from 0 to {U64_MAX}")
+        return cursors
+
+    def _damaged(self, why: str) -> Damaged:
+        message = f"{self._path} does not hold cursors: {why}; correct it, or remove it to begin anew"
+        return Damaged(message, file=self._path)
 
     def _save(self, cursors: Mapping[str, Cursor]) -> None:
         directory = dirname(self._path) or "."

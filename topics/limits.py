@@ -252,6 +252,8 @@ TRANSACTION_ID_BYTES_MAX: Final = 100
 
 SQL_BYTES_MAX: Final = 1 * MIB
 """The longest text of statements."""
+SQL_WORDS_MAX: Final = 50_000
+"""Words, numbers, quoted texts and signs of one; reading them takes a second or so. Long values count as one each."""
 SQL_STATEMENTS_MAX: Final = 1000
 SQL_PARAMETERS_MAX: Final = 10_000
 SOURCES_MAX: Final = 256

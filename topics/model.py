@@ -121,6 +121,11 @@ class Reason(StrEnum):
     DAMAGE = "damage"
     """Unreadable on disk, and given up by a repair."""
 
+    @classmethod
+    def _missing_(cls, value: object) -> Reason | None:
+        """One that only a newer program knows: that records are missing counts, whyever that is."""
+        return cls.MIXED if isinstance(value, str) else None
+
 
 class Tombstone(msgspec.Struct, frozen=True):
     """A reader missed `gap_from` to `gap_to`, both included."""

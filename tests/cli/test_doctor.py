@@ -131,7 +131,7 @@ def test_a_server_that_is_not_there(bare: Command, free_port: int) -> None:
     assert (found["check"], found["verdict"]) == ("reachable", "bad") and "topics serve" in found["advice"]
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://", "http://x:99999"])
+@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://", "http://x:99999", "http://[::1"])
 def test_an_address_that_is_none(bare: Command, url: str) -> None:
     said = bare("doctor", "--url", url)
     assert said.code == 2 and "expected http://HOST:PORT" in said.err

@@ -223,6 +223,21 @@ def test_one_that_is_refused_does_not_touch_the_others(tmp_path: Path) -> None:
     run(scenario)
 
 
+def test_an_ack_that_is_no_utf8_is_refused_by_itself(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+            await make(rig, 1)
+            callers = await workers(rig, 2)
+            callers[0].send(claim("w0"))
+            assert seqs_of(await callers[0].answer()) == [1]
+            callers[0].send(ack("w0", [1]))
+            callers[1].send(ask("ack", b'{"node":"\xda","seqs":[1]}'))
+            assert [answer.status for answer in await answers(callers)] == [200, 400]
+            assert (await state(rig))["in_flight"] == 0
+
+    run(scenario)
+
+
 def test_an_ack_with_results_takes_the_ordinary_way(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(tmp_path, throttle_lag_ms=0) as rig:

@@ -58,11 +58,12 @@ def test_the_secret_before_is_good_for_one_more_rotation() -> None:
     assert again.read(token, DECODER) is None and not again.is_derived(csrf, "csrf", "s1")
 
 
-def test_a_file_that_holds_something_else_is_said() -> None:
+@pytest.mark.parametrize("content", [b"garbage", b'[{"kid":"\xff"}]', b"[" * 5_000])
+def test_a_file_that_holds_something_else_is_said(content: bytes) -> None:
     fs, clock = FakeDisk(), SimClock()
     made = signing(fs, clock)
     file = fs.open(made.path, "write")
-    file.write_at(0, [b"garbage"])
+    file.write_at(0, [content])
     file.close()
     with pytest.raises(Damaged, match="remove it"):
         signing(fs, clock)

@@ -254,6 +254,12 @@ def test_a_script_knows_where_its_statements_stand() -> None:
     assert script[1][0] == Explain(Select("select 1"))
 
 
+def test_json_that_is_too_deep_is_refused_where_it_stands() -> None:
+    with pytest.raises(InvalidSql, match="data must be nested at most") as raised:
+        parse(f"INSERT INTO TOPIC x (data) VALUES ('{'[' * 100_000}{']' * 100_000}')")
+    assert (raised.value.detail["line"], raised.value.detail["column"]) == (1, 36)
+
+
 def test_what_is_too_long_is_refused() -> None:
     with pytest.raises(InvalidSql, match="1048576 bytes at most"):
         parse("select '" + "x" * 1_048_576 + "'")

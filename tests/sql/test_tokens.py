@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from topics.errors import InvalidSql
+from topics.limits import SQL_WORDS_MAX
 from topics.sql.tokens import tokenize
 
 
@@ -54,3 +55,17 @@ def test_what_has_no_end_is_refused_where_it_begins(text: str, column: int) -> N
 def test_half_a_character_is_refused() -> None:
     with pytest.raises(InvalidSql, match="surrogate"):
         tokenize("'\ud800'")
+
+
+def test_a_text_has_so_many_words_and_signs_and_no_more() -> None:
+    for piece in ("a ", "(", "'it''s' ", '"a""b" ', "`a` ", "1.5e3 ", "? "):
+        assert tokenize(piece * 100)
+        with pytest.raises(InvalidSql, match="50000 words and signs at most; give values as parameters") as refused:
+            tokenize(piece * (SQL_WORDS_MAX + 1))
+        assert refused.value.detail["max_words"] == SQL_WORDS_MAX
+
+
+@pytest.mark.parametrize("filler", ["it''s ", "a b ( ", "-- ; "])
+def test_what_is_quoted_or_said_aside_is_one_however_long(filler: str) -> None:
+    for beginning, end in (("'", "'"), ("/*", "*/ a"), ("--", "\n a")):
+        assert len(tokenize(beginning + filler * (SQL_WORDS_MAX + 1) + end)) == 1

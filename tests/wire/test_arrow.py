@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.heaprig import HEAP, HeapPair
+from tests.core.queuerig import Pair
 from topics.core.block import Block, concat
 from topics.core.cut import PLAIN, Shape, cut
-from topics.core.read import Span
+from topics.core.log import Log
+from topics.core.read import Span, plan_read
 from topics.core.records import Records
 from topics.model import parse_records
-from topics.wire.arrow import SCHEMA, arrow_page
+from topics.wire.arrow import JOB_SCHEMA, MESSAGE_SCHEMA, SCHEMA, arrow_jobs, arrow_messages, arrow_page
 
 TS = 1_748_470_000_123
 
@@ -99,3 +102,67 @@ def test_any_buffer_of_text(kind: Any) -> None:
     stored = block([{"data": 1}, {"data": [2]}])
     moved = Block(stored.first_seq, TS, TS, stored.ends, stored.data_lens, kind(stored.text))
     assert [row["data"] for row in rows(whole(moved))] == ["1", "[2]"]
+
+
+def spans_of(log: Log) -> list[Span]:
+    return plan_read(log, log.visible_seq, 0, 1000, 1 << 20).spans
+
+
+def columns(stream: bytes, schema: Any, *names: str) -> list[tuple[Any, ...]]:
+    table = pa.ipc.open_stream(stream).read_all()
+    assert table.schema == schema
+    table.validate(full=True)
+    return [tuple(row[name] for name in names) for row in table.to_pylist()]
+
+
+def test_jobs_have_a_state_and_the_times_they_were_handed_out() -> None:
+    pair = Pair(lease_ms=1000)
+    pair.write(4)
+    pair.claim(("a", 2))
+    pair.nack("a", [2], delay_ms=500)
+    pair.write(delay_ms=500)
+    log = pair.rig.log("q")
+    assert log.queue is not None
+    log.queue.leases.expire(pair.now_ms)
+    assert columns(
+        arrow_jobs(log.queue.leases, spans_of(log), PLAIN), JOB_SCHEMA, "seq", "data", "state", "attempts"
+    ) == [
+        (1, "0", "leased", 1),
+        (2, "1", "delayed", 1),
+        (3, "2", "ready", 0),
+        (4, "3", "ready", 0),
+        (5, "0", "delayed", 0),
+    ]
+    assert columns(arrow_jobs(log.queue.leases, [], PLAIN), JOB_SCHEMA, "seq") == []
+
+
+def messages_of(pair: HeapPair) -> list[tuple[Any, ...]]:
+    heap, log = pair.rig.heap(), pair.rig.log(HEAP)
+    heap.look(log, pair.config, pair.now_ms)
+    stream = arrow_messages(log, heap, spans_of(log), PLAIN)
+    return columns(stream, MESSAGE_SCHEMA, "seq", "state", "attempts", "priority")
+
+
+def test_messages_have_a_priority_and_the_deliveries_that_failed() -> None:
+    pair = HeapPair(max_retries=1, lease_ms=1000)
+    pair.enqueue(-(2**63), 2, 3, 2**63 - 1)
+    ((first, second),) = pair.pop(("a", 2))
+    assert (first.priority, second.priority) == (-(2**63), 2)
+    pair.nack(second, backoff_ms=500)
+    assert messages_of(pair) == [
+        (1, "leased", 0, -(2**63)),
+        (2, "delayed", 1, 2),
+        (3, "ready", 0, 3),
+        (4, "ready", 0, 2**63 - 1),
+    ]
+    pair.reprioritize((0, 3), 7)
+    pair.wait(1001)
+    assert [row for row in messages_of(pair) if row[0] in (2, 3)] == [(2, "ready", 1, 2), (3, "ready", 0, 7)]
+
+
+def test_a_message_that_failed_too_often_is_nobodys_until_it_is_moved() -> None:
+    pair = HeapPair(max_retries=0, lease_ms=1000)
+    pair.enqueue(1, 2)
+    pair.pop(("a", 1))
+    pair.wait(1001)
+    assert messages_of(pair) == [(1, "leased", 1, 1), (2, "ready", 0, 2)]

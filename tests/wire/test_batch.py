@@ -23,6 +23,13 @@ def test_a_stage_is_aborted_once() -> None:
     assert decode_abort(b'{"stages":["b","a","b"]}') == ("b", "a")
 
 
+@pytest.mark.parametrize("key", ['"idempotency_key":"k"', '"producer_id":"p","epoch":1,"sequence":1'])
+def test_a_stage_is_made_idempotent_by_its_publish(key: str) -> None:
+    with pytest.raises(InvalidRequest, match="give producer_id and epoch there") as caught:
+        decode_stage(f'{{"stage":"s","records":[{{"data":1}}],{key}}}'.encode(), DEFAULT_LIMITS)
+    assert caught.value.detail["field"] == "producer_id"
+
+
 def test_so_many_stages_at_most() -> None:
     names = ",".join(f'"{number}"' for number in range(STAGES_PER_BATCH_MAX + 1))
     with pytest.raises(InvalidRequest) as caught:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from topics.errors import InvalidRequest
@@ -22,7 +24,20 @@ def test_no_cursor_is_the_beginning() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x", "!!!!", "e30=", "W10=", "eyJhZnRlciI6NX0=", "eyJhZnRlciI6ImpvYnMifQ", "é", "/w=="]
+    "text",
+    [
+        "x",
+        "!!!!",
+        "e30=",
+        "W10=",
+        "eyJhZnRlciI6NX0=",
+        "eyJhZnRlciI6ImpvYnMifQ",
+        "é",
+        "/w==",
+        b64encode(b'{"after":"\xff"}').decode(),
+        b64encode(b'{"after":"a","deep":%b%b}' % (b"[" * 100_000, b"]" * 100_000)).decode(),
+    ],
+    ids=lambda text: text[:30],
 )
 def test_what_is_no_cursor(text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:

@@ -8,14 +8,19 @@ import pytest
 from topics.errors import InvalidRequest
 from topics.heapmodel import DeadFilter, LeaseRef, NewMessage
 from topics.wire.heap import (
+    I64_MAX,
+    I64_MIN,
     PopRequest,
     decode_batch,
+    decode_cancel,
     decode_change,
     decode_dead,
     decode_enqueue,
     decode_make,
+    decode_move,
     decode_pop,
     decode_purge,
+    decode_reprioritize,
     decode_settle,
 )
 
@@ -52,6 +57,13 @@ def test_a_heap_is_named_and_its_config_is_that_of_a_topic() -> None:
     }
 
 
+@pytest.mark.parametrize("mode", [2, "up", "Min", "x" * 10_000])
+def test_another_mode_is_refused(mode: object) -> None:
+    with pytest.raises(InvalidRequest, match="mode must be MIN or MAX, not") as refused:
+        decode_make(body(topic="jobs", mode=mode))
+    assert refused.value.detail["field"] == "mode" and len(refused.value.message) < 200
+
+
 def test_dead_letters_go_on_going_where_they_went() -> None:
     policy = body(dlq_policy={"enabled": True})
     assert decode_change(policy, "jobs", "elsewhere") == {"dead_letter": "elsewhere"}
@@ -84,6 +96,21 @@ def test_what_is_wrong_with_a_message_of_a_batch_is_named_by_its_place() -> None
         assert refused.value.detail["field"] == field
 
 
+def test_a_batch_has_messages() -> None:
+    with pytest.raises(InvalidRequest, match="messages is required"):
+        decode_batch(body(transaction_id="t"))
+    assert decode_batch(body(messages=[])) == ([], "")
+
+
+@pytest.mark.parametrize("field", ["priority", "epoch", "sequence", "not_before"])
+@pytest.mark.parametrize("value", ["9" * 10_000, 10**4000, "x" * 10_000])
+def test_a_long_value_is_not_sent_back_whole(field: str, value: object) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        decode_enqueue(body(topic="jobs", **{field: value}))
+    assert refused.value.detail["field"] == field
+    assert len(refused.value.message) < 300 and len(refused.value.detail["value"]) < 100
+
+
 def test_a_pop_and_what_it_leaves_out() -> None:
     assert decode_pop(body(topic="jobs")) == PopRequest("jobs", 1, 0, None, (), "")
     asked = body(topic="jobs", max=9, wait_time=1.5, visibility_timeout=0, partition_ids=[1, 2], consumer="me")
@@ -99,6 +126,27 @@ def test_leases_are_named_one_by_one_or_many_at_once() -> None:
     assert (many.leases, many.strict) == ([LeaseRef("a"), LeaseRef("b", "m")], False)
     with pytest.raises(InvalidRequest, match="extension is required"):
         decode_settle(body(topic="jobs", lease_token="t"), needs_extension=True)
+    assert decode_settle(body(topic="jobs", lease_token="t", extension=2), needs_extension=True).extension_ms == 2000
+    with pytest.raises(InvalidRequest, match="lease_token and leases both say which"):
+        decode_settle(body(topic="jobs", lease_token="t", leases=[]))
+    for token in (None, ""):
+        with pytest.raises(InvalidRequest, match="lease_token is required"):
+            decode_settle(body(topic="jobs", message_id="m", lease_token=token))
+
+
+def test_single_messages_are_named_by_their_ids() -> None:
+    assert decode_move(body(message_id="m", reason="poison")) == ("m", "poison")
+    assert decode_move(body(message_id="m")) == ("m", "")
+    assert decode_cancel(body(message_id="m")) == "m"
+    for priority in (I64_MIN, I64_MAX):
+        assert decode_reprioritize(body(message_id="m", priority=priority)) == ("m", priority)
+        assert decode_reprioritize(body(message_id="m", priority=str(priority))) == ("m", priority)
+    for priority in (I64_MIN - 1, I64_MAX + 1, "--1", "+1", "٣", ""):
+        with pytest.raises(InvalidRequest, match="priority must be a whole number"):
+            decode_reprioritize(body(message_id="m", priority=priority))
+    for decode in (decode_move, decode_cancel, decode_reprioritize):
+        with pytest.raises(InvalidRequest, match="message_id is required"):
+            decode(body(priority=1))
 
 
 def test_dead_letters_are_chosen_by_what_is_true_of_them() -> None:

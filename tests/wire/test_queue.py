@@ -10,10 +10,12 @@ from topics.errors import InvalidRequest, RecordTooLarge
 from topics.limits import RESULT_PARTS_MAX
 from topics.wire.queue import (
     ClaimRequest,
+    DiscardRequest,
     PlainAck,
     SettleRequest,
     decode_ack,
     decode_claim,
+    decode_discard,
     decode_extend,
     decode_nack,
     decode_plain_ack,
@@ -69,7 +71,8 @@ def test_what_all_refuse(decode: object, change: dict[str, object], field: str) 
     assert refused(decode, text(**(whole | change))).detail["field"] == field
     repeated = text(**whole).replace(b'"node"', b'"node":"x","node"')
     assert refused(decode, repeated).detail["field"] == "node"
-    assert refused(decode, repeated.replace(b'"node":"w"', b'"n\\u006fde":"w"')).detail["field"] == "node"
+    in_escapes = repeated.replace(b'"node": "w"', b'"n\\u006fde": "w"')
+    assert in_escapes != repeated and refused(decode, in_escapes).detail["field"] == "node"
     assert refused(decode, b"").detail["expected"] == "JSON"
 
 
@@ -96,6 +99,10 @@ def test_a_name_that_is_a_key_is_a_name() -> None:
         (decode_redrive, {"rate_per_second": 1_000_001}, "rate_per_second"),
         (decode_redrive, {"match": 5}, "match"),
         (decode_redrive, {"dry_run": 1}, "dry_run"),
+        (decode_discard, {"limit": 0}, "limit"),
+        (decode_discard, {"before_seq": -1}, "before_seq"),
+        (decode_discard, {"match": 5}, "match"),
+        (decode_discard, {"partition": 1024}, "partition"),
     ],
 )
 def test_what_each_refuses(decode: object, body: dict[str, object], field: str) -> None:
@@ -109,6 +116,22 @@ def test_a_redrive() -> None:
     some = decode_redrive(text(source="q", destination="p", match="a", reason="r", limit=3, before_seq=9, dry_run=True))
     assert (some.source, some.destination, some.reason, some.limit, some.before_seq) == ("q", "p", "r", 3, 9)
     assert isinstance(some.match, Match) and some.dry_run
+
+
+def test_a_discard() -> None:
+    everything = DiscardRequest(
+        source=None, match=None, reason=None, from_seq=0, before_seq=None, limit=None, dry_run=False, partition=0
+    )
+    assert decode_discard(b"") == decode_discard(b"{}") == everything
+    some = decode_discard(
+        text(source="q", match="a", reason="r", from_seq=2, before_seq=9, limit=3, dry_run=True, partition=1)
+    )
+    assert (some.source, some.reason, some.from_seq, some.before_seq, some.limit) == ("q", "r", 2, 9, 3)
+    assert isinstance(some.match, Match) and (some.dry_run, some.partition) == (True, 1)
+
+
+def test_a_name_in_escapes_is_a_name() -> None:
+    assert decode_claim(b'{"node":"\\u0077"}').node == "w"
 
 
 def test_an_ack_that_produces() -> None:

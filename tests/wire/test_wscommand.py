@@ -17,6 +17,7 @@ def wanted(command: bytes) -> tuple[Wanted, ...]:
 def test_each_command() -> None:
     assert decode_command(b'{"op":"ping","request_id":"a"}') == Ping("a")
     assert decode_command(b'{"op":"ping","request_id":1}') == Ping(1)
+    assert decode_command(b'{"op":"ping","request_id":"%b"}' % (b"a" * 256)) == Ping("a" * 256)
     assert decode_command(b'{"op":"publish","topic":"t","records":[]}') == Publish(None, "t", True, False)
     assert decode_command(b'{"op":"unsubscribe","topic":"t*"}') == Unsubscribe(None, ("t*",), "t*")
     assert decode_command(b'{"op":"unsubscribe","topics":["a","b#2"]}') == Unsubscribe(None, ("a", "b#2"), None)
@@ -59,6 +60,9 @@ def test_one_topic_and_many() -> None:
         (b'{"op":"unsubscribe","topics":[]}', "topic"),
         (b'{"op":"publish","topic":"a","t\\u006fpic":"b"}', "topic"),
         (b'{"op":"publish","topic":7}', "topic"),
+        (b'{"op":"ping","request_id":"%b"}' % (b"a" * 257), "request_id"),
+        (b'{"op":"ping","request_id":%b}' % (b"1" * 257), "request_id"),
+        (b'{"op":"pong"}', "op"),
         (b'{"op":7}', "op"),
         (b"{}", "op"),
     ],

@@ -21,6 +21,7 @@ from topics.cli.pretty import moment
 from topics.cli.screen import JsonFlag, Screen, counted, printable
 from topics.cli.target import DEFAULT_TARGET, Target, require_directory
 from topics.clock import SystemClock
+from topics.jsontext import NOT_UNDERSTOOD
 from topics.server.auditfile import AuditFile
 from topics.server.auditreading import Search, verify_files
 from topics.storage.fs import RealFs
@@ -151,7 +152,7 @@ def _in_files(target: Target, wanted: Search) -> Iterator[Fields]:
         for line in reversed(files.lines(path)):
             try:
                 entry = msgspec.json.decode(line)
-            except msgspec.DecodeError:
+            except NOT_UNDERSTOOD:
                 continue
             if wanted.finds(entry, line):
                 yield entry

@@ -15,6 +15,7 @@ import msgspec
 
 from topics.clock import Clock, SystemClock
 from topics.errors import ConnectionFailed, InvalidRequest, TimedOut
+from topics.jsontext import NOT_UNDERSTOOD
 
 TIMEOUT_S = 10.0
 NS_PER_MS = 1_000_000
@@ -39,13 +40,14 @@ class Answer:
 
 class Probe:
     def __init__(self, url: str, key: str | None, clock: Clock | None = None, timeout_s: float = TIMEOUT_S) -> None:
-        parts = urlsplit(url)
+        expected = "http://HOST:PORT or https://HOST:PORT"
         try:
+            parts = urlsplit(url)
             port = parts.port
-        except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-            raise InvalidRequest(f"{url} is no address of a server; expected http://HOST:PORT or https://HOST:PORT")
+        except ValueError as error:
+            raise InvalidRequest(f"{url} is no address: {error}; expected {expected}") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidRequest(f"{url} is no address of a server; expected {expected}")
         self.url = url.rstrip("/")
         self.host = parts.hostname
         self.is_tls = parts.scheme == "https"
@@ -77,7 +79,7 @@ class Probe:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except NOT_UNDERSTOOD:
         return {}
     return fields if isinstance(fields, dict) else {}
 

@@ -13,6 +13,7 @@ from topics.cli.sqlresults import Format, show_results
 from topics.cli.sqlshell import Shell, edit_lines
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.errors import InvalidRequest, NotFound
+from topics.jsontext import NOT_UNDERSTOOD
 from topics.sqlmodel import SqlResult
 from topics.storage.fs import RealFs
 
@@ -84,7 +85,7 @@ def _value(given: str) -> Any:
     """A parameter as JSON; what is no JSON is a text."""
     try:
         return msgspec.json.decode(given)
-    except msgspec.DecodeError:
+    except NOT_UNDERSTOOD:
         return given
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from topics.core.names import shorten
 from topics.errors import TopicsError
+from topics.jsontext import NOT_UNDERSTOOD
 from topics.server.audit import BEGUN, DONE
 from topics.server.context import Context
 from topics.server.message import Request
@@ -42,7 +43,7 @@ def name_in(request: Request) -> str:
         return name
     try:
         return shorten(_named.decode(request.body).topic) if request.body else ""
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_UNDERSTOOD:
         # For the handler to refuse.
         return ""
 

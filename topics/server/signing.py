@@ -87,7 +87,7 @@ class Signing:
             file.close()
         try:
             return _secrets_decoder.decode(text)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Damaged(
                 f"{self.path} does not hold signing secrets ({error}): remove it, and a new one is made; everybody "
                 "has to sign in again then",
@@ -132,7 +132,7 @@ class Signing:
             if not hmac.compare_digest(_mac(secret, text), _decode(signature)):
                 return None
             return decoder.decode(_decode(claims))
-        except (NotBase64, msgspec.DecodeError, ValueError):
+        except (NotBase64, msgspec.DecodeError, ValueError, RecursionError):
             return None
 
     def derive(self, purpose: str, content: str) -> str:

@@ -11,6 +11,7 @@ from topics.errors import TopicsError
 from topics.server.auditing import note
 from topics.server.context import Context
 from topics.server.message import Request
+from topics.sqlengine.aside import aside
 
 _PERHAPS: Final = re.compile(r"\b(?:CREATE|ALTER|DROP|DELETE|CLEAR|TRUNCATE|REGISTER|UNREGISTER)\b", re.IGNORECASE)
 """What such a statement begins with. A text without these words is not read twice."""
@@ -25,11 +26,10 @@ async def note_statements(context: Context, request: Request, text: str, paramet
     from topics.sql.needs import needs
 
     try:
-        statements = parse(text, parameters)
+        statements = await aside(text, lambda: [(statement, needs(statement)) for statement in parse(text, parameters)])
     except TopicsError:
         return
-    for statement in statements:
-        need = needs(statement)
+    for statement, need in statements:
         if need.scopes & _NOTED:
             name = need.names[0][1] if need.names else ""
             action = f"SQL {type(statement).__name__}"

@@ -112,7 +112,7 @@ class StreamTokens:
             return None
         try:
             return _claims_decoder.decode(_decode(text))
-        except (NotBase64, msgspec.DecodeError):
+        except (NotBase64, msgspec.DecodeError, ValueError, RecursionError):
             # Signed with our secret by another version of the server.
             return None
 

@@ -122,7 +122,7 @@ class WebSessions:
     def check_origin(self, request: Request) -> None:
         """A page of another origin may not use a session, whatever the browser sends along."""
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
+        if origin is not None and _place_of(origin) != request.headers.get("host", ""):
             raise Forbidden("a session works for pages of this server only; use a key elsewhere", header="origin")
 
     # ---- cookies
@@ -168,6 +168,14 @@ def address_of(request: Request, forwarded: bool) -> str:
     """Where a request comes from. Of the list of a proxy that is believed the last counts: it alone is its own."""
     said = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip() if forwarded else ""
     return said[:ADDRESS_CHARS_MAX] or request.peer
+
+
+def _place_of(origin: str) -> str | None:
+    """Host and port of an origin; None when it is no address at all."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def cookies_of(request: Request) -> Mapping[str, str]:

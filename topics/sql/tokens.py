@@ -6,8 +6,10 @@ kind that matters to the grammar. What no statement can contain is refused here,
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import islice
 from typing import ClassVar
 
 from sqlglot.errors import TokenError
@@ -15,8 +17,16 @@ from sqlglot.tokenizer_core import TokenType
 from sqlglot.tokens import Tokenizer
 
 from topics.errors import InvalidSql
-from topics.limits import SQL_BYTES_MAX
+from topics.limits import SQL_BYTES_MAX, SQL_WORDS_MAX
 from topics.sql.place import Place, wrong
+
+_QUOTES = ("`", '"', "'")
+_WORD = re.compile(
+    r"""'[^']*(?:''[^']*)*'? | "[^"]*"? | `[^`]*`? | --[^\n]* | /\*(?:.*?\*/|.*) | \d[\w.]* | \w+ | \S""",
+    re.DOTALL | re.VERBOSE,
+)
+"""What becomes a token, or no token at all, as far as counting goes: this takes a hundredth of the time."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Kind(Enum):
@@ -70,7 +80,12 @@ def tokenize(text: str) -> list[Token]:
     """All tokens of a text. `InvalidSql` when a quote or a comment has no end, or a character means nothing."""
     if len(text.encode("utf-8", "surrogatepass")) > SQL_BYTES_MAX:
         raise InvalidSql(f"a text of statements holds {SQL_BYTES_MAX} bytes at most", max_bytes=SQL_BYTES_MAX)
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if next(islice(_WORD.finditer(text), SQL_WORDS_MAX, None), None) is not None:
+        raise InvalidSql(
+            f"a text of statements has {SQL_WORDS_MAX} words and signs at most; give values as parameters, or in parts",
+            max_words=SQL_WORDS_MAX,
+        )
+    if _SURROGATE.search(text):
         raise InvalidSql("a text of statements is valid Unicode: half of a surrogate pair stands alone in it")
     try:
         found = _Words().tokenize(text)
@@ -102,7 +117,7 @@ def _token(text: str, kind: TokenType, value: str, start: int, stop: int) -> Tok
 def _check_gaps(text: str, tokens: list[Token]) -> None:
     """A quote without an end is all that the tokenizer may leave open; say so at its beginning."""
     for token in tokens:
-        if token.is_sign("`") or token.is_sign('"') or token.is_sign("'"):
+        if token.kind is Kind.SIGN and token.text in _QUOTES:
             raise wrong(text, Place(token.start, token.end), "a quote has no end", expected=[token.text])
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from topics.core.source import Operation, PayloadMode, RouteStart
 from topics.errors import TopicsError
-from topics.jsontext import encode
+from topics.jsontext import encode, too_deep
 from topics.limits import BATCH_RECORDS_MAX, U32_MAX
 from topics.sql.expression import expression, expressions
 from topics.sql.options import Options, check_changes, check_new
@@ -257,6 +257,8 @@ def _cell(reader: Reader, column: str) -> Cell:
 def _json_text(reader: Reader, text: str, place: Place, column: str) -> Json:
     try:
         return Json(bytes(_json.decode(text.encode())).strip())
+    except RecursionError as error:
+        raise reader.fail(too_deep(column).message, place, ["a value that is less deep"]) from error
     except msgspec.DecodeError as error:
         hint = 'JSON text such as \'{"sku": "A1"}\' or \'"text"\''
         raise reader.fail(f"this is not JSON for {column}: {error}", place, [hint, "a parameter"]) from error

@@ -6,8 +6,9 @@ text; those before it are done, and the error says in `detail.statement` which o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from re import DOTALL, escape, fullmatch
 from typing import assert_never
 
@@ -19,7 +20,7 @@ from topics.engine.host import Host
 from topics.errors import ScriptInterrupted, Throttled, TopicsError, Unavailable
 from topics.settings import Settings
 from topics.sql.grammar import Origin, parse_script
-from topics.sql.needs import needs
+from topics.sql.needs import Need, needs
 from topics.sql.pipelinestatements import CatalogStatement
 from topics.sql.printing import to_text
 from topics.sql.statements import (
@@ -47,6 +48,7 @@ from topics.sql.statements import (
 from topics.sql.systemcolumns import JSON, TIME
 from topics.sqlengine import catalogstatements, groupstatements, topicstatements
 from topics.sqlengine.access import Access
+from topics.sqlengine.aside import aside, is_long
 from topics.sqlengine.result import Result, columns, iso_time
 from topics.sqlengine.selecting import Selecting, Source, tables_of
 from topics.sqlengine.systemtables import Metrics, SystemTable, SystemTables
@@ -79,10 +81,12 @@ class Executor:
         self, text: str, parameters: Sequence[object], access: Access, metrics: Metrics = lambda: ()
     ) -> list[Result]:
         """The result of each statement of a text, in order."""
-        script = parse_script(text, parameters, tables=KnownColumns(self._host.engine.machine))
+        known: Mapping[str, Sequence[str]] = KnownColumns(self._host.engine.machine)
+        known = dict(known) if is_long(text) else known
+        script = await aside(text, partial(parse_script, text, parameters, tables=known))
         for statement, origin in script:
             with _naming(origin):
-                _allow(statement, access)
+                _allow(await aside(text, partial(needs, statement)), access)
         results: list[Result] = []
         for statement, origin in script:
             try:
@@ -162,7 +166,7 @@ class Executor:
     ) -> Result:
         system = SystemTables(self._host.engine, metrics)
         sources = []
-        for table, needed in tables_of(statement):
+        for table, needed in await aside(statement.text, partial(tables_of, statement)):
             if table.system:
                 made = await system.table(table.name, access)
                 sources.append(Source(table, needed, system=made))
@@ -198,8 +202,7 @@ def _interrupted(error: TopicsError, origin: Origin) -> ScriptInterrupted:
     )
 
 
-def _allow(statement: Statement, access: Access) -> None:
-    need = needs(statement)
+def _allow(need: Need, access: Access) -> None:
     access.need(need.scopes)
     for field, name in need.names:
         access.touch(name, field)

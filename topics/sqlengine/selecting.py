@@ -27,6 +27,7 @@ from topics.sql.grammar import Origin
 from topics.sql.narrowing import Narrowed, TimeBound, narrowed
 from topics.sql.quoting import identifier, quoted_string
 from topics.sql.statements import Select
+from topics.sqlengine.aside import is_long
 from topics.sqlengine.cancelling import Cancelling
 from topics.sqlengine.result import Result, columns
 from topics.sqlengine.sandbox import PREPARING, Sandbox, is_located, refusal
@@ -70,8 +71,10 @@ class Selecting:
 
     def counted(self, select: Select, sources: Sequence[Source]) -> Result | None:
         """The answer to a plain `SELECT count(*)`, which each log knows; None when it has to be looked for."""
+        if is_long(select.text) or len(sources) != 1 or sources[0].system is not None:
+            return None
         name = query.plain_count(query.parse(select.text))
-        if name is None or len(sources) != 1 or sources[0].system is not None:
+        if name is None:
             return None
         machine = self._engine.machine
         logs = [machine.log(machine.topic(extent.topic), extent.partition) for extent in sources[0].extents]

@@ -8,6 +8,7 @@ from base64 import b64decode, urlsafe_b64encode
 import msgspec
 
 from topics.errors import InvalidRequest
+from topics.jsontext import NOT_UNDERSTOOD
 
 
 class _Cursor(msgspec.Struct):
@@ -27,7 +28,7 @@ def decode_cursor(text: str) -> str:
         return ""
     try:
         return _decoder.decode(b64decode(text.encode(), altchars=b"-_", validate=True)).after
-    except (binascii.Error, msgspec.DecodeError, UnicodeError):
+    except (binascii.Error, UnicodeError, *NOT_UNDERSTOOD):
         raise InvalidRequest(
             "cursor is not one that a list returned", field="cursor", expected="next_cursor of the page before"
         ) from None

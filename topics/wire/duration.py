@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
+from topics.core.names import shorten
 from topics.errors import InvalidRequest
 from topics.limits import SECOND_MS
 
@@ -47,5 +48,8 @@ def seconds(ms: int) -> int | float:
 
 def _refuse(field: str, value: object) -> InvalidRequest:
     return InvalidRequest(
-        f"{field} must be {_EXPECTED}, not {value!r}", field=field, value=str(value)[:40], expected=_EXPECTED
+        f"{field} must be {_EXPECTED}, not {shorten(repr(value))}",
+        field=field,
+        value=shorten(value),
+        expected=_EXPECTED,
     )

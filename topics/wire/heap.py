@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Raw
 
-from topics.core.names import check_topic
+from topics.core.names import check_topic, shorten
 from topics.errors import InvalidRequest
 from topics.heapmodel import DeadFilter, LeaseRef, NewMessage
 from topics.limits import PARTITIONS_MAX, SECOND_MS, U64_MAX
@@ -178,7 +178,8 @@ def decode_make(body: bytes) -> tuple[str, dict[str, object]]:
     fields = _config(topic, parsed, None)
     if parsed.mode is not None:
         if parsed.mode not in _MODES:
-            raise InvalidRequest(f"mode must be MIN or MAX, not {parsed.mode!r}", field="mode", expected="MIN or MAX")
+            shown = shorten(repr(parsed.mode))
+            raise InvalidRequest(f"mode must be MIN or MAX, not {shown}", field="mode", expected="MIN or MAX")
         fields["mode"] = _MODES[parsed.mode].value
     for name in ("partitions", "replication_factor", "top_k_bound"):
         value = getattr(parsed, name)
@@ -355,7 +356,6 @@ def number(field: str, value: Number, least: int, most: int) -> int:
         found = value
     if found is None or not least <= found <= most:
         expected = f"a whole number from {least} to {most}"
-        raise InvalidRequest(
-            f"{field} must be {expected}, not {value}", field=field, value=str(value)[:40], expected=expected
-        )
+        shown = shorten(value)
+        raise InvalidRequest(f"{field} must be {expected}, not {shown}", field=field, value=shown, expected=expected)
     return found

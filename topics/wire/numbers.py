@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from topics.core.names import shorten
 from topics.errors import InvalidRequest
 
 
@@ -11,7 +12,6 @@ def whole(field: str, value: int | None, most: int) -> int:
         return 0
     if not 0 <= value <= most:
         expected = f"a whole number from 0 to {most}"
-        raise InvalidRequest(
-            f"{field} must be {expected}, not {value}", field=field, value=str(value), expected=expected
-        )
+        shown = shorten(value)
+        raise InvalidRequest(f"{field} must be {expected}, not {shown}", field=field, value=shown, expected=expected)
     return value

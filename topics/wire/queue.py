@@ -192,7 +192,7 @@ def decode_plain_ack(body: bytes) -> PlainAck | None:
     """
     try:
         parsed = _plain_acks.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     strings = 3 if parsed.lease_ids is None else 4 + len(parsed.lease_ids)
     if parsed.partition:
