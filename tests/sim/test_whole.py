@@ -19,11 +19,12 @@ STRATA = 6
 OPERATIONS = {
     "write", "read", "delete", "claim", "ack", "nack", "extend", "complete", "redrive", "enqueue", "replay", "consume",
     "group_ack", "group_nack", "group_extend", "stage", "publish", "abort", "watch", "heard", "backup", "snapshot",
+    "drop", "by WebSocket", "by statement", "by Arrow", "sockets",
 }  # fmt: skip
 FAULTS = {
     "kill", "power loss", "crash at a file call", "clean stop", "failing sync", "failing write", "torn write",
     "full disk", "slow disk", "clock jump forward", "clock jump back", "weather", "cut connection", "repeated request",
-    "late request", "cut stream", "slow watcher", "vanishing watcher",
+    "late request", "cut stream", "cut socket", "slow watcher", "vanishing watcher",
 }  # fmt: skip
 
 

@@ -168,6 +168,22 @@ def test_acked_records_that_come_again() -> None:
     assert made.broken() == ["done"]
 
 
+def test_what_is_below_the_committed_seq_comes_again() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 3), acked=0, committed_seq=2)
+    made.consume(3, 3, at=300, committed_seq=2)
+    assert made.broken() == []
+    made.consume(2, 2, at=500, committed_seq=2)
+    assert made.broken() == ["done"]
+
+
+def test_a_claim_of_which_no_deadline_is_told_may_have_run_out() -> None:
+    made = Group()
+    made.consume(1, 2, at=0, deadline_ms=0)
+    made.consume(1, 2, at=0, deadline_ms=0)
+    assert made.broken() == []
+
+
 def test_an_ack_of_a_part_promises_nothing_of_the_rest() -> None:
     made = Group()
     made.say("ack", made.consume(1, 2), acked=1)
@@ -228,6 +244,18 @@ def test_a_record_that_is_copied_twice() -> None:
 def test_a_record_that_is_not_copied() -> None:
     assert copied((1, 1), (2, 3)) == ["missing"]
     assert copied((1, 1), (2, 3), final=False) == []
+
+
+def test_a_router_that_takes_some() -> None:
+    for copies, found in (([(1, 1)], []), ([(1, 1), (2, 2)], ["invented"]), ([], ["missing"])):
+        made = Making("from#0")
+        made.history.topics["to#0"] = Topic(source="from#0", source_tag="a")
+        made.write((1, 1), tag="a")
+        made.write((2, 2), tag="b")
+        shown = {"records": [(1, 1, "a"), (2, 2, "b")], "gap": None, "next_seq": 2, "head_seq": 2}
+        made.call("read", {"from_seq": 0, "final": True}, shown)
+        made.read(*copies, place="to#0", asked={"final": True})
+        assert rules(CHECKERS["router"], made.end()) == found
 
 
 def test_copies_that_a_power_loss_took_come_again() -> None:

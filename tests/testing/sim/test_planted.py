@@ -7,24 +7,36 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
+from topics.core import groupsettle, read, retention
 from topics.core.dedupe import Dedupe, IdempotencyKey
+from topics.core.hole import Hole
 from topics.core.leases import LeaseTable
+from topics.core.log import Log
 from topics.core.outcome import Outcome
+from topics.core.registry import Topic
 from topics.core.spine import Spine
 from topics.engine import enqueuing
+from topics.engine.engine import Engine
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
-from topics.model import Deleted
-from topics.server import sse
+from topics.model import Deleted, Dropped, Durability, TopicConfig
+from topics.server import sse, wscommands
 from topics.testing.fakedisk import FakeFile
+from topics.testing.sim import machine
+from topics.testing.sim.actors import clerk
 from topics.testing.sim.verdict import live
+from topics.testing.sim.world import furnished
+from topics.wire import arrow
 from topics.wire.streamcursor import Positions
+from topics.wire.wscommand import Subscribe
 
-SEEDS = 300
+SEEDS = 100
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -99,6 +111,107 @@ def delete_is_not_stored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Turn, "add", add)
 
 
+def part_of_a_batch_is_uncovered(patch: pytest.MonkeyPatch) -> None:
+    def show_ready(self: Turn, log: Log) -> None:
+        if log.ready_seq > log.visible_seq:
+            log.visible_seq = log.ready_seq
+            self._on_visible(log)
+
+    patch.setattr(Turn, "show_ready", show_ready)
+
+
+def memory_is_forgotten_while_the_process_lives(patch: pytest.MonkeyPatch) -> None:
+    true = Log.observe
+
+    def observe(self: Log, config: TopicConfig, now_ms: int) -> None:
+        true(self, config, now_ms)
+        if config.durability is Durability.MEMORY:
+            self.evict(msgspec.structs.replace(config, cap_records=3))
+
+    patch.setattr(Log, "observe", observe)
+
+
+def gap_ends_one_too_early(patch: pytest.MonkeyPatch) -> None:
+    true = read._entry
+
+    def entry(log: Log, visible_seq: int, from_seq: int) -> tuple[int, Hole | None]:
+        start, gap = true(log, visible_seq, from_seq)
+        if gap is not None and gap.gap_to > gap.gap_from:
+            gap = replace(gap, gap_to=gap.gap_to - 1)
+        return start, gap
+
+    patch.setattr(read, "_entry", entry)
+
+
+def cap_takes_one_too_many(patch: pytest.MonkeyPatch) -> None:
+    true = retention.evict
+
+    def evict(log: Log, config: TopicConfig, over_count: int, over_bytes: int) -> bool:
+        return true(log, config, over_count + 1, over_bytes)
+
+    patch.setattr(retention, "evict", evict)
+
+
+def time_takes_too_early(patch: pytest.MonkeyPatch) -> None:
+    true = Log.observe
+    patch.setattr(Log, "observe", lambda self, config, now_ms: true(self, config, now_ms + 100))
+
+
+def time_takes_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Log, "observe", lambda self, config, now_ms: None)
+
+
+def socket_skips_one(patch: pytest.MonkeyPatch) -> None:
+    true = wscommands.decode_command
+
+    def decode(message: bytes) -> object:
+        found = true(message)
+        if not isinstance(found, Subscribe):
+            return found
+        wanted = (msgspec.structs.replace(each, from_seq=each.from_seq + (each.from_seq > 3)) for each in found.wanted)
+        return msgspec.structs.replace(found, wanted=tuple(wanted))
+
+    patch.setattr(wscommands, "decode_command", decode)
+
+
+def ack_of_a_statement_is_not_stored(patch: pytest.MonkeyPatch) -> None:
+    true = groupsettle.store
+
+    def store(topic: Topic, log: Log, facts: Sequence[Any]) -> list[Any]:
+        return true(topic, log, [fact for fact in facts if fact.group != clerk.GROUP])
+
+    patch.setattr(groupsettle, "store", store)
+
+
+def router_goes_back_when_it_starts(patch: pytest.MonkeyPatch) -> None:
+    true = machine.recover
+
+    def recover(*given: Any) -> Engine:
+        engine = true(*given)
+        for log in engine.machine.logs.values():
+            for route in log.inflow.routes.values() if log.inflow is not None else ():
+                route.cursor = max(0, route.cursor - 1)
+        return engine
+
+    patch.setattr(machine, "recover", recover)
+
+
+def drop_is_not_stored(patch: pytest.MonkeyPatch) -> None:
+    true = Turn.add
+
+    def add(self: Turn, outcome: Outcome, born: Sequence[int] = ()) -> Ticket:
+        if isinstance(outcome.reply, Dropped):
+            outcome.facts = []
+        return true(self, outcome, born)
+
+    patch.setattr(Turn, "add", add)
+
+
+def arrow_loses_a_row(patch: pytest.MonkeyPatch) -> None:
+    true = arrow._table
+    patch.setattr(arrow, "_table", lambda spans, shape: true(spans, shape).slice(1))
+
+
 PLANTED: tuple[tuple[Plant, str], ...] = (
     (sync_is_not_made, "log."),
     (answer_before_sync, "log."),
@@ -108,6 +221,17 @@ PLANTED: tuple[tuple[Plant, str], ...] = (
     (stream_skips_one, "stream."),
     (heap_gives_the_worst, "heap.rank"),
     (delete_is_not_stored, "log.back"),
+    (part_of_a_batch_is_uncovered, "batch.moment"),
+    (memory_is_forgotten_while_the_process_lives, "log.lost: scratch"),
+    (gap_ends_one_too_early, "log.missing"),
+    (cap_takes_one_too_many, "retention.early"),
+    (time_takes_too_early, "retention.early"),
+    (time_takes_nothing, "retention.ttl"),
+    (socket_skips_one, "stream.missed: caster"),
+    (ack_of_a_statement_is_not_stored, "group."),
+    (router_goes_back_when_it_starts, "copy.twice"),
+    (drop_is_not_stored, "the server cannot start"),
+    (arrow_loses_a_row, "log.missing"),
 )
 
 
@@ -123,5 +247,6 @@ def seeds_until(rule: str) -> int:
 @pytest.mark.soak
 @pytest.mark.parametrize(("plant", "rule"), PLANTED, ids=[plant.__name__ for plant, _ in PLANTED])
 def test_a_planted_bug_is_found(plant: Plant, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnished()
     plant(monkeypatch)
     sys.stdout.write(f"{plant.__name__}: found {rule} after {seeds_until(rule)} seeds\n")

@@ -6,14 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from topics.engine.engine import Engine
 from topics.testing.sim import __main__ as command
-from topics.testing.sim import runner
+from topics.testing.sim import machine, runner
 from topics.testing.sim.tally import load
 from topics.testing.sim.verdict import Result, live
+from topics.testing.sim.world import furnished
 
 SEEDS = (2, 4)
 
@@ -38,6 +41,22 @@ def test_a_seed_is_the_same_life_in_another_process() -> None:
         timeout=120,
     )
     assert f"history: {expected}" in told.stderr
+
+
+def test_a_server_that_cannot_start_any_more_is_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    furnished()
+    starts: list[int] = []
+    true = machine.recover
+
+    def recover(*given: Any) -> Engine:
+        starts.append(len(starts))
+        if len(starts) > 1:
+            raise OSError("no such directory")
+        return true(*given)
+
+    monkeypatch.setattr(machine, "recover", recover)
+    found = live(SEEDS[0]).violations
+    assert any("the server cannot start: OSError('no such directory')" in violation for violation in found), found[:3]
 
 
 # ---- many seeds
@@ -76,6 +95,38 @@ def test_other_code_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert load(path, 1).seeds == 0
     runner.run_many(1, 5, path)
     assert ran == [*range(1, 6), *range(1, 6)]
+
+
+def test_a_life_that_breaks_is_a_failure_among_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def live(seed: int, life_ms: int) -> Result:
+        if seed == 2:
+            raise AssertionError("this life does not end")
+        return Result(seed)
+
+    monkeypatch.setattr(runner, "live", live)
+    tally = runner.run_many(1, 3, tmp_path / "simulator.json")
+    (failure,) = tally.failures
+    assert tally.seeds == 3 and failure.seed == 2
+    assert failure.violations == ["simulator.broken: AssertionError: this life does not end"]
+
+
+def test_who_ends_a_run_is_told_where_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = fake(monkeypatch)
+    monkeypatch.setattr(runner, "CHUNK", 2)
+    given = ["--seeds", "9", "--processes", "1", "--out", str(tmp_path / "out.json")]
+    heard: list[tuple[int, int]] = []
+
+    def told(done: int, wanted: int) -> None:
+        heard.append((done, wanted))
+        if done == 5:
+            raise KeyboardInterrupt
+
+    assert command.main(given, told) == command.EXIT_INTERRUPTED
+    assert "goes on from the 4 seeds that are done" in " ".join(capsys.readouterr().err.split())
+    assert heard == [(done, 9) for done in range(1, 6)]
+    assert command.main(given) == 0 and ran == [*range(1, 7), *range(5, 10)]
 
 
 def test_what_was_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from topics.testing.checkers.group import check_groups
 from topics.testing.checkers.heap import check_heap
 from topics.testing.checkers.leases import check_leases
 from topics.testing.checkers.log import check_log
+from topics.testing.checkers.recreation import check_recreation
+from topics.testing.checkers.retention import check_retention
 from topics.testing.checkers.router import check_routers
 from topics.testing.checkers.stream import check_streams
 
@@ -23,6 +25,8 @@ __all__ = ["CHECKERS", "Call", "Fault", "Heard", "History", "Outcome", "Topic", 
 
 CHECKERS: dict[str, Callable[[History], Iterator[Violation]]] = {
     "log": check_log,
+    "retention": check_retention,
+    "recreation": check_recreation,
     "dedup": check_dedup,
     "batch": check_batches,
     "lease": check_leases,

@@ -104,13 +104,15 @@ def _not_before(history: History) -> Iterator[Violation]:
 def _transactions(history: History, place: str) -> Iterator[Violation]:
     found = {grant["id"] for call in history.of(place, "claim") if call.ok for grant in call.answer["grants"]}
     found |= {number for call in history.of(place, "letters") if call.ok for number in call.answer["ids"]}
-    # Of a message that somebody may have acked nothing is left to be found.
+    # Of a message that somebody has acked nothing is left to be found; or nobody knows.
     names = {
         grant["item"]: grant["id"] for call in history.of(place, "claim") for grant in call.answer.get("grants", ())
     }
     acks = [call for call in history.of(place, "ack") if call.possible]
-    found |= {names[item] for call in acks for item in call.asked["items"] if item in names}
+    acked = {names[item]: call.ok for call in acks for item in call.asked["items"] if item in names}
+    found |= {number for number, known in acked.items() if known}
     for call in history.of(place, "enqueue"):
         ids = set(call.asked["ids"])
-        if call.possible and ids & found and ids - found:
-            yield Violation("batch.part", f"{place}: of one transaction {ids & found} came and {ids - found} did not")
+        missing = ids - found - acked.keys()
+        if call.possible and ids & found and missing:
+            yield Violation("batch.part", f"{place}: of one transaction {ids & found} came and {missing} did not")

@@ -41,6 +41,10 @@ class Call:
     sent_ms: int = 0
     done_ms: int = 0
     client: str = ""
+    wall_ms: int = 0
+    """What the clock on the wall showed when it was asked for."""
+    latest_ms: int = 0
+    """The latest time that clock has ever shown up to the end of the call."""
 
     @property
     def ok(self) -> bool:
@@ -97,12 +101,20 @@ class Topic:
     """Whether what is answered survives a power loss."""
     capped: bool = False
     """Whether records may be taken by a cap or a TTL, and told so."""
+    cap: int = 0
+    """How many records are kept; 0 for all."""
+    ttl_ms: int = 0
+    """How long they are kept; 0 for ever."""
+    forgets: bool = False
+    """Whether all of it may be gone, and its seqs be given out again, whenever the process dies."""
     leases_synced: bool = True
     """Whether a lease survives a power loss."""
     stop_releases: bool = False
     """Whether a server that is asked to end gives all leases back, and counts no attempt."""
     source: str = ""
     """The place whose records are copied here; empty for none."""
+    source_tag: str = ""
+    """Only records with this tag are copied; empty for all."""
     batches: bool = False
     """Whether records come by other ways than plain writes: batches, results, dead letters."""
     rank_max: int = 0
@@ -118,6 +130,8 @@ class History:
     calls: list[Call] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
+    jumps: list[int] = field(default_factory=list)
+    """When the clock on the wall was set to another time."""
     is_final: bool = False
     """Whether it ends in peace: everything was healed, waited for and read to its end."""
 
@@ -149,6 +163,10 @@ class History:
             and ((fault.power and not topic.leases_synced) or (fault.stopped and topic.stop_releases))
             for fault in self.faults
         )
+
+    def has_jumped(self, since: Call, until: Call) -> bool:
+        """Whether the clock on the wall may have jumped between the beginning of one call and the end of another."""
+        return any(since.sent < at and (until.done is None or at < until.done) for at in self.jumps)
 
     def was_sick(self, call: Call) -> bool:
         """Whether a part of the server may have been out of order during a call."""

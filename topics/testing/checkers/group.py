@@ -1,9 +1,9 @@
 """Is a consumer group one? Its committed seq goes forward, nothing is passed over, no two have the same records.
 
 Verbs, all of one `group` that they ask for: `consume` answers `claim` (empty for nothing), `first_seq`, `last_seq`,
-`records` (seq, id), `granted_ms`, `deadline_ms`, `committed_seq`, `gap`. `group_ack` asks for `claim`, `first_seq`,
-`last_seq` and answers `acked`, `committed_seq`; `group_nack` and `group_extend` ask for the same, an extend answers
-`deadline_ms`.
+`records` (seq, id), `granted_ms`, `deadline_ms` (0 where it is not told), `committed_seq` (where it is told), `gap`.
+`group_ack` asks for `claim`, `first_seq`, `last_seq` and answers `acked`, `committed_seq`; `group_nack` and
+`group_extend` ask for the same, an extend answers `deadline_ms`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class _Group:
         yield from self._forward()
         yield from self._apart()
         yield from self._acked_is_done()
+        yield from self._committed_is_done()
         yield from self._nothing_is_passed_over()
         for claim in self.claims:
             seqs = [seq for seq, _ in claim.answer["records"]]
@@ -68,7 +69,8 @@ class _Group:
         for call in self.calls:
             if call.verb == "group_extend" and call.ok and call.answer["deadline_ms"]:
                 longer[call.asked["claim"]] = max(longer.get(call.asked["claim"], 0), call.answer["deadline_ms"])
-        claims = sorted(self.claims, key=lambda call: (call.answer["granted_ms"], call.done or 0))
+        told = [call for call in self.claims if call.answer["deadline_ms"]]
+        claims = sorted(told, key=lambda call: (call.answer["granted_ms"], call.done or 0))
         for at, second in enumerate(claims):
             for first in claims[:at]:
                 one, other = first.answer, second.answer
@@ -99,6 +101,17 @@ class _Group:
                 again = [seq for seq, _ in claim.answer["records"] if first <= seq <= last]
                 if again and ack.answered_before(claim) and not self._undone(ack, claim.done):
                     yield self._fail("done", f"{again} were acked and were handed out again")
+
+    def _committed_is_done(self) -> Iterator[Violation]:
+        """What the group is known to be through with is handed out to nobody."""
+        told = [call for call in self.calls if call.ok and "committed_seq" in call.answer]
+        for claim in self.claims:
+            for call in told:
+                committed = call.answer["committed_seq"]
+                again = [seq for seq, _ in claim.answer["records"] if seq <= committed]
+                if again and call.answered_before(claim) and not self._undone(call, claim.done):
+                    yield self._fail("done", f"the committed seq was {committed}, and {again} were handed out")
+                    return
 
     def _nothing_is_passed_over(self) -> Iterator[Violation]:
         acked: set[int] = set()

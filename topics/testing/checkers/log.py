@@ -2,7 +2,9 @@
 
 Verbs: `write` asks for `ids`, `tags`, and may have a `key`; its answer has `seqs`. `delete` asks for `before_seq` and
 `tag`. `read` asks for `from_seq`; its answer has `records` (seq, id, tag), `gap` (from, to, reason) or None, `next_seq`
-and `head_seq`.
+and `head_seq`. A place that forgets, or that is dropped and made again, is another log in each of its `spans`.
+
+What is written behind a batch that is not finished is hidden with it: of a place with `batches` the last look counts.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from topics.testing.checkers.events import Call, History, Violation
+from topics.testing.checkers.spans import Span, spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +31,18 @@ class _Row:
 
 def check_log(history: History) -> Iterator[Violation]:
     for place in history.places("write", "read"):
-        yield from _Place(history, place).check()
+        for span in spans(history, place):
+            yield from _Place(history, place, span).check()
 
 
 class _Place:
-    def __init__(self, history: History, place: str) -> None:
+    def __init__(self, history: History, place: str, span: Span) -> None:
         self.history = history
         self.place = place
+        self.span = span
         self.topic = history.topic(place)
         self.writes = history.of(place, "write")
-        self.reads = [call for call in history.of(place, "read") if call.ok]
+        self.reads = [call for call in history.of(place, "read") if call.ok and span.holds(call)]
         self.deletes = [call for call in history.of(place, "delete") if call.possible]
         first: dict[int, Call] = {}
         for call in sorted(self.writes, key=lambda call: call.sent):
@@ -46,7 +51,7 @@ class _Place:
         self.rows = [
             _Row(seq, number, tag, call, first[number])
             for call in self.writes
-            if call.ok
+            if call.ok and span.holds(call)
             for seq, number, tag in zip(call.answer["seqs"], call.asked["ids"], call.asked["tags"], strict=True)
         ]
 
@@ -76,7 +81,7 @@ class _Place:
     def _written_by_somebody(self) -> Iterator[Violation]:
         if self.topic.batches or self.topic.source:
             return
-        asked = {number for call in self.writes if call.possible for number in call.asked["ids"]}
+        asked = {number for call in self.writes if self.span.may_have(call) for number in call.asked["ids"]}
         for read in self.reads:
             for seq, number, _ in read.answer["records"]:
                 if number not in asked:
@@ -101,7 +106,9 @@ class _Place:
                 yield self._fail("twice", f"record {number} is at {sorted(found)}, asked for {most[number]} times")
 
     def _in_order(self) -> Iterator[Violation]:
-        answered = [call for call in self.writes if call.ok and not call.answer.get("deduped")]
+        answered = [
+            call for call in self.writes if call.ok and self.span.holds(call) and not call.answer.get("deduped")
+        ]
         for call in answered:
             seqs = call.answer["seqs"]
             if list(seqs) != list(range(seqs[0], seqs[0] + len(seqs))):
@@ -121,6 +128,10 @@ class _Place:
         from_seq, next_seq = read.asked["from_seq"], read.answer["next_seq"]
         seqs = [seq for seq, _, _ in read.answer["records"]]
         gap = read.answer["gap"]
+        if _is_rewound(read):
+            if not self.topic.forgets and not self.span.dropped_at:
+                yield self._fail("page", f"a page from {from_seq} says that the topic is another one: {gap}")
+            from_seq, gap = 0, None
         if seqs != sorted(set(seqs)) or any(not from_seq < seq <= next_seq for seq in seqs):
             yield self._fail("page", f"a page from {from_seq} to {next_seq} has the seqs {seqs}")
         if gap is not None:
@@ -130,6 +141,10 @@ class _Place:
 
     def _nothing_is_missing(self, read: Call) -> Iterator[Violation]:
         from_seq, next_seq, gap = read.asked["from_seq"], read.answer["next_seq"], read.answer["gap"]
+        if _is_rewound(read):
+            from_seq, gap = 0, None
+        if self.topic.batches and not read.asked.get("final"):
+            return
         shown = {seq for seq, _, _ in read.answer["records"]}
         for row in self.rows:
             if row.seq in shown or row.seq <= from_seq or not row.write.answered_before(read):
@@ -170,7 +185,7 @@ class _Place:
         if self.topic.capped or not self.reads:
             return
         shown = {seq for read in self.reads for seq, _, _ in read.answer["records"]}
-        gaps = [(read.answer["gap"], read) for read in self.reads if read.answer["gap"] is not None]
+        gaps = [(read.answer["gap"], read) for read in self.reads if read.answer["gap"] and not _is_rewound(read)]
         for gap, read in gaps:
             lost = [row for row in self.rows if gap[0] <= row.seq <= gap[1]]
             for row in lost:
@@ -180,6 +195,12 @@ class _Place:
                     if kept and deaths and (later.write.done or 0) < min(deaths):
                         yield self._fail("suffix", f"seq {row.seq} is lost, and {later.seq}, as old as it, is there")
                         return
+
+
+def _is_rewound(read: Call) -> bool:
+    """Whether the cursor was of another topic of this name: the page begins at the beginning then."""
+    gap = read.answer["gap"]
+    return gap is not None and gap[2] == "recreated"
 
 
 def _matches(delete: Call, row: _Row) -> bool:

@@ -14,25 +14,32 @@ from topics.testing.checkers.events import Call, History, Violation
 def check_routers(history: History) -> Iterator[Violation]:
     for place, topic in history.topics.items():
         if topic.source:
-            yield from _copies(history, place, topic.source)
+            yield from _copies(history, place, topic.source, topic.source_tag)
 
 
-def _rows(history: History, place: str, final: bool = False) -> dict[int, int]:
-    """Ids by seq, as all reads together have shown them."""
+def _rows(history: History, place: str, final: bool = False, only: str = "") -> dict[int, int]:
+    """Ids by seq, as all reads together have shown them; `only` those with a tag."""
     found: dict[int, int] = {}
     for read in history.of(place, "read"):
         if read.ok and (not final or read.asked.get("final")):
-            found |= {seq: number for seq, number, _ in read.answer["records"]}
+            found |= {seq: number for seq, number, tag in read.answer["records"] if not only or tag == only}
     return found
 
 
-def _copies(history: History, place: str, source: str) -> Iterator[Violation]:
+def _copies(history: History, place: str, source: str, only: str) -> Iterator[Violation]:
     copies, originals = _rows(history, place), _rows(history, source)
     writes = [call for call in history.of(source, "write") if call.possible]
-    asked = {number for call in writes for number in call.asked["ids"]}
+    asked = {
+        number
+        for call in writes
+        for number, tag in zip(call.asked["ids"], call.asked["tags"], strict=True)
+        if not only or tag == only
+    }
     for seq, number in copies.items():
         if number not in asked:
-            yield Violation("copy.invented", f"{place}: record {number} at seq {seq} was never written to {source}")
+            yield Violation(
+                "copy.invented", f"{place}: record {number} at seq {seq} was never written to {source}, or not for it"
+            )
     places: dict[int, set[int]] = {}
     for seq, number in originals.items():
         places.setdefault(number, set()).add(seq)
@@ -52,7 +59,7 @@ def _copies(history: History, place: str, source: str) -> Iterator[Violation]:
     if history.is_final:
         final = set(_rows(history, place, final=True).values())
         deletes = [call for call in history.of(place, "delete") if call.possible]
-        for number in _rows(history, source, final=True).values():
+        for number in _rows(history, source, final=True, only=only).values():
             if number not in final and not deletes:
                 yield Violation("copy.missing", f"{place}: record {number} of {source} never came")
 

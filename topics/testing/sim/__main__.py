@@ -1,25 +1,35 @@
-"""`python -m topics.testing.sim`: see one seed again, or run many of them."""
+"""`python -m topics.testing.sim`: see one seed again, or run many of them.
+
+Many are kept in a tally that grows by a few seeds at a time: whoever ends it, with Ctrl-C or by any other way, goes on
+from there by the same command.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from topics.testing.sim.runner import run_many, run_seed
-from topics.testing.sim.tally import COMMAND, Tally, replay_command
-from topics.testing.sim.verdict import Result
+from topics.testing.sim.runner import run_many
+from topics.testing.sim.tally import COMMAND, Tally, load, replay_command
+from topics.testing.sim.verdict import Result, live
 from topics.testing.sim.world import LIFE_MS
 
 OUT = Path("build/proof/simulator.json")
 
 
-def main(argv: Sequence[str]) -> int:
+EXIT_INTERRUPTED = 130
+
+Told = Callable[[int, int], None]
+"""Hears how many seeds are done, and of how many."""
+
+
+def main(argv: Sequence[str], told: Told = lambda done, wanted: None) -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description="One seed, one life of the whole server.")
     parser.add_argument("--seed", type=int, help="run this seed again, and say what it shows")
     parser.add_argument("--seeds", type=int, default=300, help="how many seeds to run (default: 300)")
@@ -31,10 +41,16 @@ def main(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     console = Console(stderr=True)
     if given.seed is not None:
-        return _one(run_seed(given.seed, given.life_ms), console)
+        return _one(live(given.seed, given.life_ms), console)
     if given.seeds < 1 or given.processes < 1:
         parser.error("--seeds and --processes are whole numbers from 1")
-    return _many(given, console)
+    try:
+        return _many(given, console, told)
+    except KeyboardInterrupt:
+        console.print(
+            f"ended; the same command goes on from the {load(given.out, given.first).seeds} seeds that are done"
+        )
+        return EXIT_INTERRUPTED
 
 
 def _one(result: Result, console: Console) -> int:
@@ -47,14 +63,16 @@ def _one(result: Result, console: Console) -> int:
     return 1 if result.violations else 0
 
 
-def _many(given: argparse.Namespace, console: Console) -> int:
+def _many(given: argparse.Namespace, console: Console, told: Told) -> int:
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     command = f"{COMMAND} --first {given.first} --seeds {given.seeds}"
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("seeds", total=given.seeds)
 
         def on_done(result: Result) -> None:
-            progress.update(task, completed=result.seed - given.first + 1)
+            done = result.seed - given.first + 1
+            progress.update(task, completed=done)
+            told(done, given.seeds)
             if result.violations:
                 progress.console.print(f"{result.violations[0]}\n  {replay_command(result.seed)}", style="red")
 

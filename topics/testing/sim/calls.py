@@ -31,12 +31,16 @@ class Request:
     method: str
     path: str
     body: object = None
+    """Sent as JSON; bytes go as they are."""
     asked: Mapping[str, Any] = field(default_factory=dict)
     read: Callable[[Fields], Fields] = lambda fields: {}
     """What of the answer goes into the history."""
     timeout_ms: int = TIMEOUT_MS
     may_repeat: bool = True
     """Whether the network may bring it twice."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    decode: Callable[[ResponseReader], Fields] = ResponseReader.fields
+    """The fields of an answer that went well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,19 @@ class Reply:
         return str(error.get("reason") or error.get("code")) if isinstance(error, dict) else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that is under way."""
+
+    client: str
+    verb: str
+    place: str
+    asked: Mapping[str, Any]
+    sent: int
+    sent_ms: int
+    wall_ms: int
+
+
 class Notebook:
     """The history, as it is written."""
 
@@ -70,6 +87,7 @@ class Notebook:
         """Answers that no client should ever get."""
         self._timeline = timeline
         self._moment = 0
+        self._latest_ms = 0
 
     def go_on(self, history: History) -> None:
         """Write into a history that is there already."""
@@ -84,8 +102,49 @@ class Notebook:
     def now_ms(self) -> int:
         return self._timeline.now_ns // 1_000_000
 
+    @property
+    def wall_ms(self) -> int:
+        return self._timeline.clock.now_ms()
+
+    @property
+    def latest_ms(self) -> int:
+        """The latest time that the clock on the wall has ever shown."""
+        self._latest_ms = max(self._latest_ms, self.wall_ms)
+        return self._latest_ms
+
+    def jump(self, ms: int) -> None:
+        """Set the clock on the wall to another time."""
+        self._latest_ms = self.latest_ms
+        self.history.jumps.append(self.moment())
+        self._timeline.clock.jump(ms)
+
     def died(self, power: bool, window_ms: int, stopped: bool, sick_from: int | None) -> None:
         self.history.faults.append(Fault(self.moment(), self.now_ms, power, window_ms, stopped, sick_from))
+
+    def note(self, call: Asked, outcome: Outcome, answer: Fields, copies: int = 1) -> None:
+        """What became of a call, as its client knows it at this moment."""
+        self.history.calls.append(
+            Call(
+                verb=call.verb,
+                place=call.place,
+                asked=call.asked,
+                sent=call.sent,
+                done=None if outcome is Outcome.UNKNOWN else self.moment(),
+                outcome=outcome,
+                answer=answer,
+                copies=copies,
+                sent_ms=call.sent_ms,
+                done_ms=self.now_ms,
+                client=call.client,
+                wall_ms=call.wall_ms,
+                latest_ms=self.latest_ms,
+            )
+        )
+
+    def ask(self, client: str, verb: str, place: str, asked: Mapping[str, Any]) -> Asked:
+        """A call begins."""
+        self.counts[verb] += 1
+        return Asked(client, verb, place, asked, self.moment(), self.now_ms, self.wall_ms)
 
     def heard(self, event: Heard) -> None:
         self.counts["heard"] += 1
@@ -101,7 +160,6 @@ class Caller:
         self.under_way: list[_Attempt] = []
 
     def perform(self, client: str, request: Request, resume: Callable[[Reply], None]) -> None:
-        self.notes.counts[request.verb] += 1
         attempt = _Attempt(self, client, request, resume)
         self.under_way.append(attempt)
         attempt.begin()
@@ -115,20 +173,18 @@ class Caller:
 class _Attempt:
     def __init__(self, caller: Caller, client: str, request: Request, resume: Callable[[Reply], None]) -> None:
         self._caller = caller
-        self._client = client
         self._request = request
         self._resume = resume
         self._reader = ResponseReader()
         self._link: Link | None = None
         self._copies = 1
         self._is_over = False
-        self._sent = caller.notes.moment()
-        self._sent_ms = caller.notes.now_ms
+        self._asked = caller.notes.ask(client, request.verb, request.place, request.asked)
 
     def begin(self) -> None:
         request, network = self._request, self._caller.network
         chance, weather = network.chance, network.weather
-        data = request_bytes(request.method, request.path, request.body)
+        data = request_bytes(request.method, request.path, request.body, request.headers)
         self._link = network.connect(self._receive)
         if self._link is None:
             network.timeline.after(1 + chance.random() * 20, lambda: self.finish(Outcome.REFUSED))
@@ -196,32 +252,18 @@ class _Attempt:
         if self._is_over:
             return
         self._is_over = True
-        caller, request, notes = self._caller, self._request, self._caller.notes
+        caller, request = self._caller, self._request
         caller.under_way.remove(self)
         if self._link is not None:
             self._link.cut()
         reply = self._reply(outcome)
         answer = request.read(reply.fields) if reply.ok else {}
-        done = None if outcome is Outcome.UNKNOWN else notes.moment()
-        notes.history.calls.append(
-            Call(
-                verb=request.verb,
-                place=request.place,
-                asked=request.asked,
-                sent=self._sent,
-                done=done,
-                outcome=outcome,
-                answer=answer,
-                copies=self._copies,
-                sent_ms=self._sent_ms,
-                done_ms=notes.now_ms,
-                client=self._client,
-            )
-        )
+        caller.notes.note(self._asked, outcome, answer, self._copies)
         caller.network.timeline.after(0, lambda: self._resume(reply))
 
     def _reply(self, outcome: Outcome) -> Reply:
-        body = bytes(self._reader.body)
-        if not self._reader.is_whole:
+        reader = self._reader
+        if not reader.is_whole:
             return Reply(outcome)
-        return Reply(outcome, self._reader.fields() if body[:1] == b"{" else {}, body)
+        decode = self._request.decode if outcome is Outcome.OK else ResponseReader.fields
+        return Reply(outcome, decode(reader), bytes(reader.body))

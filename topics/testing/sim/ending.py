@@ -25,7 +25,7 @@ class Ending(Actor):
 
     def routine(self) -> Routine:
         # Later than every lease and delay that anybody was given.
-        self.world.machine.clock.jump(LATER_MS)
+        self.world.notes.jump(LATER_MS)
         yield 500.0
         for place in worker.LETTERS:
             yield from self._drain(place)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from topics.testing.faultfs import Call, When
 from topics.testing.platter import CRASH_MODES
 from topics.testing.sim.calls import Notebook
-from topics.testing.sim.machine import DISK_SYNC_MS, Death, Machine
+from topics.testing.sim.machine import DISK_SYNC_MS, SHARDS, Death, Machine
 from topics.testing.sim.network import CALM, Network, Weather
 from topics.testing.sim.timeline import Timeline
 
@@ -82,7 +82,7 @@ class Faults:
         self._machine.fs.clear()
         self._machine.disk.set_capacity(None)
         self._machine.slow_ms = 0.0
-        self._machine.clock.jump(self._behind_ms)
+        self._notes.jump(self._behind_ms)
         if self._sick_since_ms is not None or not self._machine.running:
             self._restart_soon(0)
 
@@ -126,6 +126,10 @@ class Faults:
 
     def start_failed(self) -> None:
         """The process could not open its directory, because the disk failed it: another try."""
+        if self._over and not self._notes.problems:
+            self._notes.problems.append(
+                f"nothing fails any more, and the server cannot start: {self._machine.start_error!r}"
+            )
         self._machine.die("killed")
 
     def _death(self) -> Death:
@@ -174,6 +178,7 @@ class Faults:
 
     def _slow(self) -> None:
         self._machine.slow_ms = self._chance.choice((20.0, 150.0, 600.0))
+        self._machine.slow_shards = self._chance.choice((range(SHARDS), *([shard] for shard in range(SHARDS))))
         self._slowest_ms = max(self._slowest_ms, self._machine.slow_ms)
         self._timeline.after(self._chance.random() * 1500, self._mend_speed)
 
@@ -183,12 +188,12 @@ class Faults:
     # ---- the clock and the network
 
     def _jump_forward(self) -> None:
-        self._machine.clock.jump(self._chance.choice((50, 1000, 30_000)))
+        self._notes.jump(self._chance.choice((50, 1000, 30_000)))
 
     def _jump_back(self) -> None:
         back_ms = self._chance.choice((50, 1000, 30_000))
         self._behind_ms += back_ms
-        self._machine.clock.jump(-back_ms)
+        self._notes.jump(-back_ms)
 
     def _weather(self) -> None:
         chance = self._chance

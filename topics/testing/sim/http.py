@@ -11,11 +11,13 @@ import msgspec
 
 
 def request_bytes(method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> bytes:
-    """A request as it goes over the wire; a body is JSON."""
-    content = b"" if body is None else msgspec.json.encode(body)
+    """A request as it goes over the wire; a body is JSON, or bytes of the type that the headers name."""
+    content = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
     lines = [f"{method} {path} HTTP/1.1", "Host: topics"]
     if content:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(content)}"]
+        lines.append(f"Content-Length: {len(content)}")
+    if content and not isinstance(body, bytes):
+        lines.append("Content-Type: application/json")
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     return "\r\n".join([*lines, "", ""]).encode() + content
 
@@ -26,6 +28,8 @@ class ResponseReader:
     def __init__(self, on_body: Callable[[bytes], None] | None = None) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._given = on_body
+        self.headers: dict[bytes, bytes] = {}
+        """By their names in small letters."""
         self.body = bytearray()
         self.is_whole = False
         self.broken = False
@@ -35,6 +39,9 @@ class ResponseReader:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             self.broken = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value
 
     def on_body(self, data: bytes) -> None:
         if self._given is None:
@@ -50,8 +57,8 @@ class ResponseReader:
         return int(self._parser.get_status_code())
 
     def fields(self) -> dict[str, Any]:
-        """A JSON body; of an error, what is inside `error`."""
-        decoded = msgspec.json.decode(bytes(self.body)) if self.body else {}
+        """A JSON body; nothing when it is something else."""
+        decoded = msgspec.json.decode(bytes(self.body)) if self.body[:1] == b"{" else {}
         assert isinstance(decoded, dict)
         return decoded
 

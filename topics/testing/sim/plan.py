@@ -6,9 +6,12 @@ from typing import Any, Final
 
 from topics.testing.checkers.events import Topic
 
-LEASE_MS: Final = 800
-VISIBILITY_MS: Final = 700
+LEASE_MS: Final = 250
+VISIBILITY_MS: Final = 240
+LATE_MS: Final = 60
+"""How much too late those are who are a little late: another one may have it by then, and still be at it."""
 CAP: Final = 12
+TTL_MS: Final = 600
 RANK_MAX: Final = 1
 """A pop gives the best of all that is ready."""
 
@@ -17,6 +20,10 @@ LOGS: Final[dict[str, dict[str, Any]]] = {
     "fast": {"durability": "disk", "visibility_ms": VISIBILITY_MS},
     "short": {"durability": "disk", "cap_records": CAP},
     "parts": {"durability": "fsync", "partitions": 2},
+    "brief": {"durability": "fsync", "ttl_ms": TTL_MS},
+    "scratch": {"durability": "memory"},
+    "air": {"durability": "ephemeral"},
+    "again": {},
     "left": {"durability": "fsync"},
     "right": {"durability": "fsync"},
     "results": {"durability": "fsync"},
@@ -36,25 +43,40 @@ HEAP: Final[dict[str, Any]] = {
 ROUTERS: Final[dict[str, dict[str, Any]]] = {
     "safe-copy": {"source": "safe", "dest": "safe-copy", "guarantee": "exactly_once", "create_dest": True},
     "fast-copy": {"source": "fast", "dest": "fast-copy", "create_dest": True},
+    "safe-some": {"source": "safe", "dest": "safe-some", "filter": ["tag", "Eq", "a"], "create_dest": True},
 }
+COPIES: Final = ("safe-copy", "safe-some")
+"""Made by routers, and then as safe as what they are copies of."""
+LEDGER: Final = "ledger"
+"""Made, written and consumed by statements."""
 
-WRITTEN: Final = ("safe#0", "safe#0", "fast#0", "fast#0", "short#0", "parts#0", "parts#1")
+BATCHED: Final = ("left#0", "right#0")
+WRITTEN: Final = (
+    "safe#0", "safe#0", "fast#0", "fast#0", "short#0", "parts#0", "parts#1", "brief#0", "scratch#0", "air#0", "again#0",
+)  # fmt: skip
 """Where writers write, those that matter most more often."""
 DELETED: Final = ("fast#0", "parts#1")
-BATCHED: Final = ("left#0", "right#0")
 WATCHED: Final = ("safe#0", "fast#0", "short#0", "parts#1")
-READ_LAST: Final = (*dict.fromkeys(WRITTEN), *BATCHED, "results#0", "safe-copy#0", "fast-copy#0")
+READ_LAST: Final = (
+    *dict.fromkeys(WRITTEN), *BATCHED, "results#0", "safe-copy#0", "fast-copy#0", "safe-some#0", f"{LEDGER}#0",
+)  # fmt: skip
 
 PROMISES: Final[dict[str, Topic]] = {
     "safe#0": Topic(),
     "fast#0": Topic(synced=False, leases_synced=False),
-    "short#0": Topic(synced=False, capped=True),
+    "short#0": Topic(synced=False, capped=True, cap=CAP),
+    "brief#0": Topic(capped=True, ttl_ms=TTL_MS),
+    "scratch#0": Topic(synced=False, forgets=True),
+    "air#0": Topic(synced=False, forgets=True),
+    "again#0": Topic(synced=False),
+    f"{LEDGER}#0": Topic(),
     "parts#0": Topic(),
     "parts#1": Topic(),
     "left#0": Topic(batches=True),
     "right#0": Topic(batches=True),
     "results#0": Topic(batches=True),
     "safe-copy#0": Topic(source="safe#0"),
+    "safe-some#0": Topic(source="safe#0", source_tag="a"),
     "fast-copy#0": Topic(source="fast#0", synced=False),
     "jobs#0": Topic(batches=True),
     "chores#0": Topic(synced=False, leases_synced=False, batches=True),
@@ -65,3 +87,9 @@ PROMISES: Final[dict[str, Topic]] = {
 def split(place: str) -> tuple[str, int]:
     topic, _, partition = place.partition("#")
     return topic, int(partition or 0)
+
+
+def place_key(place: str) -> str:
+    """As watchers name it: the first partition is the topic itself."""
+    topic, partition = split(place)
+    return f"{topic}#{partition}" if partition else topic

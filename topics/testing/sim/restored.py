@@ -2,7 +2,7 @@
 
 All that was answered before the backup was asked for is in it, nothing that was asked for after it was answered, and
 what lies in between may be. So the history is cut there, what is in between becomes unknown, and the last look at the
-restored server takes the place of what came after.
+restored server takes the place of what came after. What forgets when a process ends has been forgotten.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from topics.engine.opening import SALT_BITS, options
 from topics.engine.unpacking import restore_archive
 from topics.testing.checkers import check
-from topics.testing.checkers.events import Call, History, Outcome, Violation
+from topics.testing.checkers.events import Call, Fault, History, Outcome, Violation
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.sim.machine import SETTINGS
 from topics.testing.sim.world import World
@@ -48,4 +48,6 @@ def cut(history: History, backup: Call) -> History:
             known = call.done is not None and call.done < backup.sent
             calls.append(call if known or not call.possible else replace(call, outcome=Outcome.UNKNOWN, done=None))
     faults = [fault for fault in history.faults if fault.at < backup.done]
-    return History(dict(history.topics), calls, faults)
+    jumps = [at for at in history.jumps if at < backup.done]
+    ended = Fault(backup.done, backup.done_ms)
+    return History(dict(history.topics), calls, [*faults, ended], jumps=[*jumps, backup.done])

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from topics.clock import SystemClock
-from topics.testing.sim.tally import Tally, load, replay_command
+from topics.testing.sim.tally import Tally, load
 from topics.testing.sim.verdict import Result, live
 from topics.testing.sim.world import LIFE_MS
 
@@ -19,12 +19,11 @@ OnDone = Callable[[Result], None]
 
 
 def run_seed(seed: int, life_ms: int = LIFE_MS) -> Result:
-    """One life. A defect of the simulated world is a failure of its seed, too."""
+    """One life. A life that cannot be lived to its end is a failure of its seed, too, and others go on."""
     try:
         return live(seed, life_ms)
     except Exception as error:
-        error.add_note(f"see it again: {replay_command(seed)}")
-        raise
+        return Result(seed, [f"simulator.broken: {type(error).__name__}: {error}"])
 
 
 def run_many(

@@ -1,6 +1,6 @@
 """One life of everything, from one seed: a machine, a network, clients, faults, and the history of it.
 
-    setting up   the topics, queues, heap and routers are made
+    beginning    the server starts on a disk that has the topics, queues, heap and routers, and nothing in them
     living       everybody does what they do, and things go wrong
     healing      nothing fails any more, the server runs
     ending       what is left is taken, everything is read to its end
@@ -14,32 +14,36 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 
 from topics.testing.checkers.events import Call, History
-from topics.testing.clock import SimClock
+from topics.testing.clock import START_MS, SimClock
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.sim import actors
 from topics.testing.sim.actor import Actor
+from topics.testing.sim.actors import clerk
 from topics.testing.sim.calls import Caller, Notebook, Reply, Request
 from topics.testing.sim.ending import Ending
 from topics.testing.sim.faults import Faults
 from topics.testing.sim.machine import Machine
 from topics.testing.sim.network import Network
-from topics.testing.sim.plan import HEAP, LEASE_MS, LOGS, PROMISES, QUEUES, ROUTERS
+from topics.testing.sim.plan import COPIES, HEAP, LEASE_MS, LOGS, PROMISES, QUEUES, ROUTERS
 from topics.testing.sim.timeline import Timeline
 
 LIFE_MS = 1600
 SETTLE_MS = 9000
 """What is given to everybody to finish what they are at, once all is healed."""
+ACTORS_MIN = 10
 EVENTS_MAX = 300_000
 """More than any life has: beyond that something turns in circles."""
 
 
 class World:
-    def __init__(self, seed: int, life_ms: int = LIFE_MS, name: str = "world") -> None:
+    def __init__(self, seed: int, life_ms: int = LIFE_MS, name: str = "world", now_ms: int = START_MS) -> None:
         self.seed = seed
         self.chance = random.Random(f"{name} {seed}")
-        self.timeline = Timeline(SimClock())
+        self.timeline = Timeline(SimClock(now_ms))
         self.notes = Notebook(self.timeline)
         self.notes.history.topics = dict(PROMISES)
         self.machine = Machine(self.timeline, random.Random(self.chance.getrandbits(64)))
@@ -54,11 +58,14 @@ class World:
         self._life_ms = life_ms
         self._last_id = 0
         kinds: list[Callable[[World, int], Actor]] = [
-            *[actors.Writer] * 3, *[actors.Reader] * 2, actors.Deleter, actors.Boss, *[actors.Worker] * 2,
-            actors.Enqueuer, *[actors.Popper] * 2, *[actors.Consumer] * 2, actors.Batcher, *[actors.Watcher] * 2,
-            actors.Keeper,
+            *[actors.Writer] * 3, *[actors.Reader] * 2, actors.Deleter, actors.Boss, *[actors.Worker] * 3,
+            *[actors.Enqueuer] * 2, *[actors.Popper] * 2, *[actors.Consumer] * 2, *[actors.Batcher] * 2, actors.Mixer,
+            *[actors.Watcher] * 2, actors.Keeper, *[actors.Clerk] * 2, actors.Porter, actors.Dropper,
+            *[actors.Caster] * 2,
         ]  # fmt: skip
-        self.actors = [kind(self, number) for number, kind in enumerate(kinds)]
+        # Some lives are of few who do much with each other, in some there is everybody.
+        living = self.chance.sample(kinds, self.chance.randint(ACTORS_MIN, len(kinds)))
+        self.actors = [kind(self, number) for number, kind in enumerate(living)]
         self.ending = Ending(self, len(kinds))
         self.timeline.afterwards.append(self.machine.settle)
 
@@ -70,10 +77,20 @@ class World:
 
     def run(self) -> None:
         with self._alive():
-            self._set_up()
+            self.machine.disk = furnished().disk.fork()
+            self.machine.start()
             self._live()
             self._heal()
             self._end()
+
+    def furnish(self) -> None:
+        """Make all that there is, and stop the server."""
+        with self._alive():
+            self.machine.start()
+            self._set_up()
+            self.machine.stop()
+            while self.machine.running:
+                self._step()
 
     def look_at(self, disk: FakeDisk, history: History) -> History:
         """Start a server on a disk, take what is left, read all there is; the history with that at its end."""
@@ -99,7 +116,6 @@ class World:
             self.machine.die("killed")
 
     def _set_up(self) -> None:
-        self.machine.start()
         for topic, config in LOGS.items():
             self._make(f"/v0/topics/{topic}", config)
         for topic, config in QUEUES.items():
@@ -107,18 +123,24 @@ class World:
         self._make("/v0/topics/heap", HEAP)
         for router, config in ROUTERS.items():
             self._make(f"/v0/routers/{router}", config)
-        self._make("/v0/topics/safe-copy", {"durability": "fsync"})
+        for copy in COPIES:
+            self._make(f"/v0/topics/{copy}", {"durability": "fsync"})
+        self._perform(clerk.create_request())
 
     def _make(self, path: str, config: dict[str, object]) -> None:
+        self._perform(Request("make", "", "PUT", path, config))
+
+    def _perform(self, request: Request) -> None:
+        """Until it is done."""
         replies: list[Reply] = []
         for _ in range(100):
             replies.clear()
-            self.caller.perform("nobody", Request("make", "", "PUT", path, config), replies.append)
+            self.caller.perform("nobody", request, replies.append)
             while not replies:
                 assert self.timeline.step()
             if replies[0].ok:
                 return
-        raise AssertionError(f"{path} cannot be made: {replies[0]}")
+        raise AssertionError(f"{request.path} cannot be made: {replies[0]}")
 
     def _live(self) -> None:
         self.network.on_death = self.faults.died
@@ -152,3 +174,19 @@ class World:
     def _step(self) -> None:
         assert self.timeline.step(), "nothing is planned any more"
         assert self.timeline.happened < EVENTS_MAX, "this life does not end"
+
+
+@dataclass(frozen=True, slots=True)
+class Furnished:
+    """A disk on which everything is made and nothing has happened, and what the clock showed when it was."""
+
+    disk: FakeDisk
+    now_ms: int
+
+
+@cache
+def furnished() -> Furnished:
+    """The same for every life, so it is made once."""
+    world = World(0, name="furnishing")
+    world.furnish()
+    return Furnished(world.machine.disk, world.notes.wall_ms)

@@ -1,10 +1,15 @@
-"""Batches over two topics: staged, then published as a producer until that is answered, or called off."""
+"""Batches over two topics: staged, then published as a producer until that is answered, or called off.
+
+Meanwhile others write to one of the two alone, and look at both: what stands behind a batch must not uncover a part.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from topics.testing.sim.actor import Actor, Routine
+from topics.testing.sim.actors.reader import read_request
+from topics.testing.sim.actors.writer import plain_request
 from topics.testing.sim.calls import Fields, Request
 from topics.testing.sim.plan import BATCHED, split
 
@@ -13,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Batcher(Actor):
-    pause_ms = 160.0
+    pause_ms = 90.0
 
     def __init__(self, world: World, number: int) -> None:
         super().__init__(world, number)
@@ -48,6 +53,18 @@ class Batcher(Actor):
             if reply.ok and chance.random() < 0.9:
                 return
             yield self.retry_ms()
+
+
+class Mixer(Actor):
+    """Writes behind batches."""
+
+    pause_ms = 60.0
+
+    def routine(self) -> Routine:
+        one, other = self.chance.sample(BATCHED, 2)
+        yield plain_request(one, self.ids(1)[0])
+        for place in (one, other):
+            yield read_request(place, 0, 1000)
 
 
 def _stage(place: str, stage: str, ids: list[int]) -> Request:

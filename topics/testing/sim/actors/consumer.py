@@ -6,7 +6,7 @@ from typing import Any
 
 from topics.testing.sim.actor import Actor, Routine
 from topics.testing.sim.calls import Fields, Request
-from topics.testing.sim.plan import VISIBILITY_MS, split
+from topics.testing.sim.plan import LATE_MS, VISIBILITY_MS, split
 
 GROUP = "crew"
 PLACES = ("safe#0", "fast#0")
@@ -66,7 +66,8 @@ class Consumer(Actor):
             return
         if chance.random() < 0.2:
             yield settle_request("extend", place, batch, visibility_ms=2 * VISIBILITY_MS)
-        yield chance.choice((5, 60, 2 * VISIBILITY_MS))
+        # In time, or when somebody else has it by now, or when nobody has.
+        yield chance.choice((5, 60, VISIBILITY_MS + LATE_MS, 2 * VISIBILITY_MS))
         fate = chance.random()
         if fate < 0.6:
             part = chance.random() < 0.2

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from topics.testing.sim.actor import Actor, Routine
-from topics.testing.sim.calls import Fields, Request
-from topics.testing.sim.plan import LEASE_MS
+from topics.testing.sim.calls import TIMEOUT_MS, Fields, Request
+from topics.testing.sim.plan import LATE_MS, LEASE_MS
 
 HEAP = "heap"
+IMPATIENT_MS = 25
 
 
 def millis(text: str) -> int:
@@ -66,12 +67,14 @@ class Enqueuer(Actor):
         ]
         key = f"{self.name}-{ids[0]}"
         asked = {"ids": ids, "priorities": priorities, "delays": delays, "key": key}
+        # Who is impatient asks again while the first is still being stored.
+        timeout_ms = chance.choice((IMPATIENT_MS, TIMEOUT_MS))
         if len(ids) == 1:
             body: Fields = messages[0] | {"producer_id": self.name, "epoch": 1, "sequence": ids[0]}
-            request = Request("enqueue", HEAP, "POST", "/v1/enqueue", body, asked, _read_one)
+            request = Request("enqueue", HEAP, "POST", "/v1/enqueue", body, asked, _read_one, timeout_ms)
         else:
             body = {"messages": messages, "transaction_id": key}
-            request = Request("enqueue", HEAP, "POST", "/v1/enqueue:batch", body, asked, _read_many)
+            request = Request("enqueue", HEAP, "POST", "/v1/enqueue:batch", body, asked, _read_many, timeout_ms)
         for _ in range(8):
             reply = yield request
             if reply.ok:
@@ -100,7 +103,8 @@ class Popper(Actor):
             return
         if chance.random() < 0.25:
             yield settle_request("extend", messages, extension=2 * LEASE_MS / 1000)
-        yield chance.choice((5, 60, 2 * LEASE_MS))
+        # In time, or when somebody else has it by now, or when nobody has.
+        yield chance.choice((5, 60, LEASE_MS + LATE_MS, 2 * LEASE_MS))
         fate = chance.random()
         if fate < 0.6:
             for _ in range(3):

@@ -28,6 +28,8 @@ def read_page(fields: Fields) -> Fields:
         "gap": None if gap is None else (gap["gap_from"], gap["gap_to"], gap["reason"]),
         "next_seq": fields["next_from_seq"],
         "head_seq": fields["head_seq"],
+        "times": [record["$ts"] for record in fields["records"]],
+        "epoch": fields["epoch"],
     }
 
 

@@ -13,17 +13,12 @@ from topics.testing.sim.actor import Actor, Routine
 from topics.testing.sim.calls import Request
 from topics.testing.sim.http import Frame, FrameReader, ResponseReader, request_bytes
 from topics.testing.sim.network import Link
-from topics.testing.sim.plan import WATCHED, split
+from topics.testing.sim.plan import WATCHED, place_key
 
 if TYPE_CHECKING:
     from topics.testing.sim.world import World
 
 LIMIT = 5
-
-
-def _key(place: str) -> str:
-    topic, partition = split(place)
-    return f"{topic}#{partition}" if partition else topic
 
 
 class Watcher(Actor):
@@ -51,7 +46,7 @@ class Watcher(Actor):
                 yield chance.choice((10, 400, 3000))
             return
         if not self._url:
-            topics: dict[str, dict[str, int]] = {_key(place): {} for place in WATCHED}
+            topics: dict[str, dict[str, int]] = {place_key(place): {} for place in WATCHED}
             body = {"topics": topics, "limit": LIMIT, **({"cursor": self._last_id} if self._last_id else {})}
             reply = yield Request("watch", "", "POST", "/v0/watch", body, may_repeat=False)
             if not reply.ok:

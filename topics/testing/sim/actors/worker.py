@@ -7,7 +7,7 @@ from typing import Any
 from topics.testing.sim.actor import Actor, Routine
 from topics.testing.sim.actors.writer import write_request
 from topics.testing.sim.calls import Fields, Request
-from topics.testing.sim.plan import LEASE_MS, QUEUES, split
+from topics.testing.sim.plan import LATE_MS, LEASE_MS, QUEUES, split
 
 LETTERS = {f"{name}#0": config.get("dead_letter") for name, config in QUEUES.items()}
 
@@ -83,7 +83,8 @@ class Worker(Actor):
         if chance.random() < 0.25:
             yield chance.random() * LEASE_MS
             yield settle_request("extend", place, self.name, jobs, lease_ms=2 * LEASE_MS)
-        yield chance.choice((5, 60, 2 * LEASE_MS))
+        # In time, or when somebody else has it by now, or when nobody has.
+        yield chance.choice((5, 60, LEASE_MS + LATE_MS, 2 * LEASE_MS))
         fate = chance.random()
         if fate < 0.55:
             for _ in range(3):
