@@ -19,8 +19,8 @@ from proof.fuzz.targets import TARGETS
 from proof.fuzz.worker import inputs_of, search_apart
 
 INPUTS: Final = 10_000_000
-ROUND_INPUTS: Final = 200_000
-ROUND_S: Final = 60.0
+ROUND_INPUTS: Final = 2_000_000
+ROUND_S: Final = 90.0
 """A round is what is done of one decoder before it is the next one's turn: a search of its own."""
 KEPT_MAX: Final = 24
 """Inputs of a decoder that the tests replay, beside its crashes."""
@@ -65,6 +65,7 @@ def _rounds(ledger: Ledger, chosen: Sequence[str], inputs: int, deadline_s: floa
                 seconds = min(ROUND_S, deadline_s - time.monotonic())
                 done = search_apart(name, entry.seeds, count, partial(progress.advance, bars[name]), seconds)
                 entry.inputs += done.inputs
+                entry.traced += done.traced
                 entry.arcs = max(entry.arcs, done.arcs)
                 entry.crashes = len(done.crashes)
                 entry.seconds = round(entry.seconds + done.seconds, 1)
@@ -80,10 +81,9 @@ def keep_corpus(chosen: Sequence[str]) -> None:
 
 
 def _print(ledger: Ledger, chosen: Sequence[str], console: Console) -> None:
-    table = Table("decoder", "inputs", "seeds", "arcs", "crashes", "seconds")
+    table = Table("decoder", "inputs", "traced", "seeds", "arcs", "crashes", "seconds")
     for name in chosen:
         entry = ledger.of(name)
-        table.add_row(
-            name, f"{entry.inputs:,}", str(entry.seeds), str(entry.arcs), str(entry.crashes), f"{entry.seconds:.0f}"
-        )
+        numbers = (entry.inputs, entry.traced, entry.seeds, entry.arcs, entry.crashes, round(entry.seconds))
+        table.add_row(name, *(f"{number:,}" for number in numbers))
     console.print(table)

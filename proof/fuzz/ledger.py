@@ -1,5 +1,7 @@
 """What was done: for each decoder how many inputs from how many seeds, what they reached and what they broke.
 
+Every input counts that was made and run; `traced` are those of them whose arcs were looked at (`search.py`).
+
 It is in `build/proof/fuzz.json`, so that a search goes on where it left off, and the page can say how far it is.
 """
 
@@ -18,6 +20,7 @@ COMMAND: Final = "python -m proof fuzz"
 @dataclass(slots=True)
 class Entry:
     inputs: int = 0
+    traced: int = 0
     seeds: int = 0
     """Searches begun, each from a seed of its own: 1, 2, 3 …"""
     arcs: int = 0
@@ -38,5 +41,8 @@ class Ledger:
 
     def save(self) -> None:
         decoders = {name: asdict(entry) for name, entry in sorted(self.entries.items())}
-        totals = {"inputs": sum(entry.inputs for entry in self.entries.values())}
+        totals = {
+            "inputs": sum(entry.inputs for entry in self.entries.values()),
+            "traced": sum(entry.traced for entry in self.entries.values()),
+        }
         save(NAME, COMMAND, {**totals, "decoders": decoders}, self._directory)

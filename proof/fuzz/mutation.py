@@ -1,112 +1,135 @@
-"""Changes of an input: small ones at chance places, and pieces of others put into it."""
+"""Changes of an input: small ones at chance places, and pieces of others put into it.
+
+Inputs are made by the million, and a decoder may take no longer than one of these: a number by chance is a float that
+is cut off, and what can be made beforehand is.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
-CHANGES_MAX: Final = 6
-"""Changes that are made one after the other, at most."""
+SIBLINGS: Final = 8
+"""Inputs that have their first changes in common."""
+SHARED_MAX: Final = 4
+"""Changes that siblings have in common, at most."""
+OWN_MAX: Final = 2
+"""Changes that are one's own, at most; there is one at least."""
 PIECE_BYTES_MAX: Final = 64
 REPEATS_MAX: Final = 256
 
 EDGES: Final = (0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
 """Numbers at which lengths and counts go wrong."""
+FORMATS: Final = tuple(map(struct.Struct, ("<B", "<H", "<I", "<Q", ">H", ">I", ">Q")))
+EDGE_BYTES: Final = tuple(form.pack(edge % (1 << 8 * form.size)) for form in FORMATS for edge in EDGES)
 NUMBERS: Final = (b"0", b"-1", b"1e999", b"9" * 40, b"18446744073709551616", b"0x10", b"NaN", b"1.5", b"00")
-FORMATS: Final = ("<B", "<H", "<I", "<Q", ">H", ">I", ">Q")
+DIGITS: Final = re.compile(rb"\d*")
+BYTES: Final = tuple(bytes([byte]) for byte in range(256))
 
-Change = Callable[[Random, bytes, Sequence[bytes], Sequence[bytes]], bytes]
+Draw = Callable[[], float]
+"""A number from nought up to one, by chance."""
+Change = Callable[[Draw, bytes, Sequence[bytes], Sequence[bytes]], bytes]
 """Takes the chance, an input, other inputs and the words of the language."""
 
 
-def mutated(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes], bytes_max: int) -> bytes:
-    """Another input, made of one; never longer than it may be."""
-    for _ in range(1 + chance.randrange(CHANGES_MAX)):
-        data = chance.choice(CHANGES)(chance, data, others, words)
-    return data[:bytes_max]
+def siblings(
+    chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes], bytes_max: int
+) -> list[bytes]:
+    """Other inputs, made of one; none longer than it may be."""
+    draw = chance.random
+    for _ in range(int(draw() * (SHARED_MAX + 1))):
+        data = CHANGES[int(draw() * len(CHANGES))](draw, data, others, words)
+    data = data[:bytes_max]
+    made = []
+    for _ in range(SIBLINGS):
+        other = data
+        for _ in range(1 + int(draw() * OWN_MAX)):
+            other = CHANGES[int(draw() * len(CHANGES))](draw, other, others, words)
+        made.append(other[:bytes_max])
+    return made
 
 
-def flip(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def flip(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """One bit."""
     if not data:
         return data
-    at = chance.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
+    at = int(draw() * len(data))
+    return data[:at] + BYTES[data[at] ^ 1 << int(draw() * 8)] + data[at + 1 :]
 
 
-def replace(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def replace(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """One byte."""
-    at = chance.randrange(len(data) + 1)
-    return data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :]
+    at = int(draw() * (len(data) + 1))
+    return data[:at] + BYTES[int(draw() * 256)] + data[at + 1 :]
 
 
-def cut(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def cut(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """A piece is missing."""
-    start, end = _piece(chance, data)
+    start, end = _piece(draw, data)
     return data[:start] + data[end:]
 
 
-def end_early(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
-    return data[: chance.randrange(len(data) + 1)]
+def end_early(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+    return data[: int(draw() * (len(data) + 1))]
 
 
-def repeat(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def repeat(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """A piece is there again, once or very often."""
-    start, end = _piece(chance, data)
-    times = 1 if chance.random() < 0.8 else chance.randrange(REPEATS_MAX)
+    start, end = _piece(draw, data)
+    times = 1 if draw() < 0.8 else int(draw() * REPEATS_MAX)
     return data[:end] + data[start:end] * times + data[end:]
 
 
-def move(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def move(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """A piece stands elsewhere."""
-    start, end = _piece(chance, data)
+    start, end = _piece(draw, data)
     rest = data[:start] + data[end:]
-    at = chance.randrange(len(rest) + 1)
+    at = int(draw() * (len(rest) + 1))
     return rest[:at] + data[start:end] + rest[at:]
 
 
-def splice(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def splice(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """The beginning of one and the end of another."""
-    other = chance.choice(others)
-    return data[: chance.randrange(len(data) + 1)] + other[chance.randrange(len(other) + 1) :]
+    other = others[int(draw() * len(others))]
+    return data[: int(draw() * (len(data) + 1))] + other[int(draw() * (len(other) + 1)) :]
 
 
-def borrow(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
-    """A piece of another."""
-    other = chance.choice(others)
-    start, end = _piece(chance, other)
-    at = chance.randrange(len(data) + 1)
-    return data[:at] + other[start:end] + data[at + chance.choice((0, end - start)) :]
+def borrow(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+    """A piece of another, in place of what stands there or between."""
+    other = others[int(draw() * len(others))]
+    start, end = _piece(draw, other)
+    at = int(draw() * (len(data) + 1))
+    return data[:at] + other[start:end] + data[at + (end - start if draw() < 0.5 else 0) :]
 
 
-def say(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def say(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """A word, in place of what stands there or between."""
-    word = chance.choice(words or NUMBERS)
-    at = chance.randrange(len(data) + 1)
-    return data[:at] + word + data[at + chance.choice((0, len(word))) :]
+    some = words or NUMBERS
+    word = some[int(draw() * len(some))]
+    at = int(draw() * (len(data) + 1))
+    return data[:at] + word + data[at + (len(word) if draw() < 0.5 else 0) :]
 
 
-def count(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def count(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """A number in digits, at an edge."""
-    at = chance.randrange(len(data) + 1)
-    end = at
-    while end < len(data) and data[end : end + 1].isdigit():
-        end += 1
-    return data[:at] + chance.choice(NUMBERS) + data[end:]
+    at = int(draw() * (len(data) + 1))
+    digits = DIGITS.match(data, at)
+    return data[:at] + NUMBERS[int(draw() * len(NUMBERS))] + data[digits.end() if digits else at :]
 
 
-def measure(chance: Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+def measure(draw: Draw, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     """A number in binary, at an edge or near what stands there."""
-    form = chance.choice(FORMATS)
-    size = struct.calcsize(form)
-    at = chance.randrange(len(data) + 1)
-    if chance.random() < 0.5 and at + size <= len(data):
-        value = struct.unpack_from(form, data, at)[0] + chance.randrange(-16, 17)
+    at = int(draw() * (len(data) + 1))
+    form = FORMATS[int(draw() * len(FORMATS))]
+    if draw() < 0.5 and at + form.size <= len(data):
+        near = form.unpack_from(data, at)[0] + int(draw() * 33) - 16
+        number = form.pack(near % (1 << 8 * form.size))
     else:
-        value = chance.choice(EDGES)
-    return data[:at] + struct.pack(form, value % (1 << 8 * size)) + data[at + size :]
+        number = EDGE_BYTES[int(draw() * len(EDGE_BYTES))]
+    return data[:at] + number + data[at + len(number) :]
 
 
 CHANGES: Final[tuple[Change, ...]] = (
@@ -125,6 +148,6 @@ CHANGES: Final[tuple[Change, ...]] = (
 )
 
 
-def _piece(chance: Random, data: bytes) -> tuple[int, int]:
-    start = chance.randrange(len(data) + 1)
-    return start, min(len(data), start + chance.randrange(PIECE_BYTES_MAX))
+def _piece(draw: Draw, data: bytes) -> tuple[int, int]:
+    start = int(draw() * (len(data) + 1))
+    return start, min(len(data), start + int(draw() * PIECE_BYTES_MAX))

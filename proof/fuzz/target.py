@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
 from topics.limits import KIB, MIB
 
-Run = Callable[[bytes], object]
+Run = Callable[[bytes], Hashable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     name: str
     run: Run
-    """Decodes an input; what it accepts it also encodes, where that can be done, and compares."""
+    """Decodes an input; what it accepts it also encodes, where that can be done, and compares. It may tell in short
+    what came of it: something that nothing came to before is looked at closely."""
     errors: tuple[type[Exception], ...]
     """What it may raise. Anything else is a crash."""
     modules: tuple[ModuleType, ...]

@@ -6,9 +6,10 @@ is what killed it.
 
 from __future__ import annotations
 
+import gc
 import mmap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -18,7 +19,7 @@ from typing import Final
 from proof.fuzz import corpus
 from proof.fuzz.search import Search
 from proof.fuzz.shrinking import covering, smallest_crash
-from proof.fuzz.target import Target
+from proof.fuzz.target import Run, Target
 from proof.fuzz.targets import TARGETS
 from proof.fuzz.trial import Crash
 
@@ -30,6 +31,7 @@ LENGTH_BYTES: Final = 4
 @dataclass(frozen=True, slots=True)
 class Done:
     inputs: int
+    traced: int
     arcs: int
     crashes: list[Crash]
     seconds: float
@@ -72,7 +74,7 @@ def search(target: Target, seed: int, inputs: int, on_inputs: Callable[[int], No
     if len(found.corpus) > CORPUS_MAX:
         found.corpus = covering(target, found.corpus, CORPUS_MAX)
     corpus.replace(corpus.FOUND / target.name, found.corpus)
-    return Done(found.inputs, len(found.arcs), crashes, time.monotonic() - began_s)
+    return Done(found.inputs, found.traced, len(found.arcs), crashes, time.monotonic() - began_s)
 
 
 def search_apart(name: str, seed: int, inputs: int, on_inputs: Callable[[int], None], seconds: float) -> Done:
@@ -98,7 +100,7 @@ def search_apart(name: str, seed: int, inputs: int, on_inputs: Callable[[int], N
         data = LastInput.read(_last_path(name))
         corpus.write(corpus.KEPT / name, [data], corpus.CRASH_START)
         crash = Crash(data, f"Died: the process was ended by signal {-process.exitcode}", name)
-        return Done(done, 0, [crash], time.monotonic() - began_s)
+        return Done(done, 0, 0, [crash], time.monotonic() - began_s)
     finally:
         process.join()
 
@@ -107,14 +109,16 @@ def _serve(name: str, seed: int, inputs: int, seconds: float, pipe: Connection) 
     target = TARGETS[name]
     last = LastInput(_last_path(name), target.bytes_max)
 
-    def run(data: bytes) -> object:
+    def run(data: bytes) -> Hashable:
         last.note(data)
         return target.run(data)
 
+    # All modules are there for good: nobody needs to look through them again and again.
+    gc.freeze()
     pipe.send(search(_with(target, run), seed, inputs, pipe.send, seconds))
 
 
-def _with(target: Target, run: Callable[[bytes], object]) -> Target:
+def _with(target: Target, run: Run) -> Target:
     fields = {name: getattr(target, name) for name in Target.__slots__}
     return Target(**{**fields, "run": run})
 

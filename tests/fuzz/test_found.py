@@ -8,7 +8,7 @@ import tarfile
 import msgspec
 import pytest
 
-from proof.fuzz.targets import http, stored
+from proof.fuzz.targets import credentials, http, stored
 from proof.fuzz.targets.stored import KEY, SALT, disk_with, framed
 from tests.engine.rig import Rig
 from topics.client import pages
@@ -19,7 +19,7 @@ from topics.core.encoded import EncodedRecords
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import META_LOG_ID
 from topics.engine.recovery import recover
-from topics.errors import Damaged, Internal
+from topics.errors import Damaged, Forbidden, Internal, Unauthorized
 from topics.storage import archive, segmentfile, snapshot
 from topics.storage.archive import Archive
 from topics.storage.commitlog import Covered
@@ -30,6 +30,7 @@ from topics.storage.wal import WalSettings
 from topics.storage.walfile import file_name
 from topics.storage.walrecovery import WalRecovery
 from topics.testing.clock import SimClock
+from topics.wire.queue import decode_plain_ack
 from topics.wire.wscommand import request_id_of
 
 
@@ -124,7 +125,7 @@ def test_a_file_of_an_archive_with_fewer_bytes_than_none() -> None:
 
 def test_what_follows_an_answer_does_not_change_it() -> None:
     answer = b"HTTP/1.1 204 x\r\nX-A: 1\r\n\r\n"
-    found = http.LOOP.run_until_complete(http._answer(answer + b"HTTP/1.1 200 x\r\nX-B: 2\r\n\r\n", 4096))
+    found = http.answer_of([answer + b"HTTP/1.1 200 x\r\nX-B: 2\r\n\r\n"])
     assert isinstance(found, Answer) and found.headers == {"x-a": "1"}
 
 
@@ -134,6 +135,24 @@ def test_what_a_server_says_and_no_client_understands() -> None:
             pages.parse_frame(text)
     deep = b'{"error":{"code":"c","message":"m","detail":%b1%b}}' % (b'{"a":' * 5_000, b"}" * 5_000)
     assert isinstance(refusal(Answer(500, {}, deep)), Internal)
+
+
+def test_an_ack_whose_node_is_no_text() -> None:
+    """It ended all acks of its turn with an error of its own."""
+    assert decode_plain_ack(b'{"node":"\xda"') is None
+
+
+def test_a_cookie_that_is_nested_too_deep() -> None:
+    """Whoever sent it was answered that the server has a defect, before anybody was let in."""
+    request = credentials.request_of(b"topics_session=%b.YQ.YQ" % credentials.DEEP.encode())
+    with pytest.raises(Unauthorized):
+        credentials.SESSIONS.owner(request)
+
+
+def test_an_origin_that_is_no_address() -> None:
+    request = credentials.request_of(f"topics_session={credentials.ACCESS}\nhttp://[\n{credentials.CSRF}".encode())
+    with pytest.raises(Forbidden, match="pages of this server only"):
+        credentials.SESSIONS.owner(request)
 
 
 def test_a_binary_message_whose_name_is_no_text() -> None:

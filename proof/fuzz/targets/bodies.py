@@ -94,6 +94,8 @@ DECODERS: Final[tuple[Decode, ...]] = (
     account.decode_password_change,
     check_nothing,
     lambda body: archive.decode_report("a", "lake", body),
+    queue.decode_discard,
+    account.decode_link,
 )
 """An input says by its first byte which it is for."""
 
@@ -238,19 +240,22 @@ PROTO: Final = Target(
 # ---- cursors and ids
 
 
-def read_cursor(data: bytes) -> None:
+def read_cursor(data: bytes) -> tuple[str, ...]:
+    """Says who takes it for one of theirs."""
     text = data.decode("latin-1")
+    taken = []
     for decode in (cursor.decode_cursor, _stream_cursor, names.check_topic, _watch_key, heapplace.parse_id, _query):
         with contextlib.suppress(TopicsError):
             decode(text)
-    for parse, format_again in ((parse_lease_id, leases.lease_id),):
-        if token := parse(text):
-            assert format_again(token) == text
+            taken.append(decode.__name__)
+    if token := parse_lease_id(text):
+        assert leases.lease_id(token) == text
     parse_claim_id(text)
     if (place := ulid.parse_message_id(text)) is not None:
         assert ulid.message_id(place.ts, place.partition, place.seq) == text
     if (token_parts := heapplace.parse_lease_token(text)) is not None:
         assert heapplace.parse_lease_token(heapplace.lease_token(*token_parts)) == token_parts
+    return tuple(taken)
 
 
 def _stream_cursor(text: str) -> None:

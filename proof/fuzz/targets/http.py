@@ -7,8 +7,10 @@ where a message ends are what a smuggler looks for, so the way with the remember
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, cast
 
+from proof.fuzz.pieces import cuttings, one_in
 from proof.fuzz.target import Target
 from topics.client import connection, refusal
 from topics.client.connection import Answer, Connection
@@ -21,6 +23,7 @@ from topics.server.requestparser import Part, RequestParser
 
 OPTIONS: Final = HttpOptions()
 SMALL: Final = HttpOptions(header_bytes_max=256, body_bytes_max=512)
+SMALL_EVERY: Final = 4
 BODY_BYTES_MAX: Final = 64 * 1024
 
 Taken = tuple[str, str, str, tuple[tuple[str, str], ...], bytes]
@@ -67,24 +70,21 @@ class Taker:
         """Nothing is made of it."""
 
 
-def read_requests(data: bytes) -> None:
-    whole, halves, apart, small = Taker(OPTIONS), Taker(OPTIONS), Taker(OPTIONS), Taker(SMALL)
+def read_requests(data: bytes) -> tuple[int, str]:
+    whole = Taker(OPTIONS)
     whole.feed(data)
-    middle = len(data) // 2
-    for piece in (data[:middle], data[middle:]):
-        halves.feed(piece)
-        small.feed(piece)
-    others = [halves]
-    if len(data) % 8 == 0:
-        # It takes as long as all the rest.
-        others.append(apart)
-        for at in range(len(data)):
-            apart.feed(data[at : at + 1])
-    for other in others:
+    for pieces in cuttings(data):
+        other = Taker(OPTIONS)
+        for piece in pieces:
+            other.feed(piece)
         assert other.taken == whole.taken, f"cut otherwise, {other.taken} in place of {whole.taken}"
         assert other.refused == whole.refused, f"cut otherwise, {other.refused!r} in place of {whole.refused!r}"
-    for *_, body in small.taken:
-        assert len(body) <= SMALL.body_bytes_max, f"a body of {len(body)} bytes"
+    if one_in(SMALL_EVERY, data):
+        small = Taker(SMALL)
+        small.feed(data)
+        for *_, body in small.taken:
+            assert len(body) <= SMALL.body_bytes_max, f"a body of {len(body)} bytes"
+    return len(whole.taken), whole.refused
 
 
 PLAIN: Final = b"GET / HTTP/1.1\r\nHost: t\r\n\r\n"
@@ -146,31 +146,67 @@ class _Nowhere(asyncio.Transport):
         pass
 
 
-LOOP: Final = asyncio.new_event_loop()
+class StillLoop:
+    """A loop in which no time passes: a connection makes its future and its timer in it, and all else comes by hand."""
+
+    def time(self) -> float:
+        return 0.0
+
+    def get_debug(self) -> bool:
+        return False
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=LOOP)
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: object) -> StillLoop:
+        return self
+
+    def cancel(self) -> None:
+        """A timer that never fires needs none."""
 
 
-def read_answer(data: bytes) -> None:
-    answers = [LOOP.run_until_complete(_answer(data, len(data))), LOOP.run_until_complete(_answer(data, 7))]
-    shown = [answer if isinstance(answer, Answer) else type(answer) for answer in answers]
-    assert shown[0] == shown[1], f"cut otherwise, {shown[1]} in place of {shown[0]}"
-    if isinstance(answers[0], Answer) and answers[0].status >= 300:
-        error = refusal.refusal(answers[0])
-        refusal.retry_after_ms(answers[0], error)
+LOOP: Final = cast(asyncio.AbstractEventLoop, StillLoop())
+NOWHERE: Final = _Nowhere()
 
 
-async def _answer(data: bytes, piece_bytes: int) -> Answer | TopicsError:
+def read_answer(data: bytes) -> tuple[object, ...]:
+    whole = answer_of([data])
+    shown = _shown(whole)
+    for pieces in cuttings(data):
+        other = _shown(answer_of(pieces))
+        assert other == shown, f"cut otherwise, {other} in place of {shown}"
+    if not isinstance(whole, Answer):
+        return (shown,)
+    if whole.status < 300:
+        return whole.status, len(whole.headers)
+    error = refusal.refusal(whole)
+    return type(error), refusal.retry_after_ms(whole, error) is None
+
+
+def _shown(answer: Answer | TopicsError) -> object:
+    return answer if isinstance(answer, Answer) else type(answer)
+
+
+def answer_of(pieces: Iterable[bytes]) -> Answer | TopicsError:
     """What a caller gets for these bytes and the end of the connection behind them."""
-    read = Connection("a server")
-    read.connection_made(_Nowhere())
-    asked = asyncio.ensure_future(read.exchange(b"GET / HTTP/1.1\r\n\r\n", 60, LOOP.time() + 60))
-    await asyncio.sleep(0)
-    for at in range(0, len(data), max(piece_bytes, 1)):
-        read.data_received(data[at : at + piece_bytes])
-    read.connection_lost(None)
+    asyncio._set_running_loop(LOOP)
     try:
-        return await asked
+        read = Connection("a server")
+        read.connection_made(NOWHERE)
+        asked = read.exchange(b"GET / HTTP/1.1\r\n\r\n", 60, 60)
+        asked.send(None)
+        for piece in pieces:
+            read.data_received(piece)
+        read.connection_lost(None)
+        asked.send(None)
+    except StopIteration as answered:
+        found: Answer = answered.value
+        return found
     except TopicsError as error:
         return error
+    finally:
+        asyncio._set_running_loop(None)
+    raise AssertionError("it waits for more, behind the end of the connection")
 
 
 ANSWERS: Final = Target(

@@ -45,15 +45,19 @@ SQL: Final = Target(
         *(reader, tokens, place, printing, needs),
     ),
     seeds=(
-        b"CREATE TOPIC orders WITH (type = 'queue', lease_ms = 5000); DROP TOPIC IF EXISTS a",
+        b"CREATE TOPIC orders WITH (type = 'queue', lease_ms = 5000)",
+        b"DROP TOPIC IF EXISTS a",
         b"INSERT INTO orders (data, tag) VALUES ('{\"a\":1}', 'x'), (?, NULL)",
         b"SELECT seq, data->>'a' AS a FROM orders WHERE seq > 5 AND tag LIKE 'x%' ORDER BY seq LIMIT 10",
-        b"CONSUME FROM orders GROUP g LIMIT 10; ACK orders GROUP g CLAIM 'c1' SEQS 1, 2",
-        b"ALTER TOPIC orders SET (ttl_ms = 5) -- note\n; SHOW TOPICS; DESCRIBE TOPIC orders",
+        b"CONSUME FROM orders GROUP g LIMIT 10",
+        b"ACK orders GROUP g CLAIM 'c1' SEQS 1, 2",
+        b"ALTER TOPIC orders SET (ttl_ms = 5) -- note\n; SHOW TOPICS",
+        b"DESCRIBE TOPIC orders",
         b"EXPLAIN SELECT * FROM system.topics /* x */",
         b"REGISTER TABLE t (id BIGINT, name STRING) USING delta LOCATION 'lake/t'",
         b"CREATE PIPELINE p AS INSERT INTO b SELECT a.data FROM STREAM a",
-        b"RESET GROUP g ON orders TO EARLIEST; PAUSE GROUP g ON orders",
+        b"RESET GROUP g ON orders TO EARLIEST",
+        b"PAUSE GROUP g ON orders",
     ),
     words=(
         *(
@@ -99,7 +103,7 @@ SQL: Final = Target(
         ),
         *(b"ADD SOURCE ", b"ON INSERT ", b"CONSUME ", b"NACK ", b"EXTEND ", b"SEQS ", b"REGISTER ", b"USING ", b"AS "),
     ),
-    bytes_max=512,
+    bytes_max=192,
     # The parser of a query keeps a tree of Python objects a word.
     memory_factor=16_384,
 )

@@ -1,4 +1,4 @@
-"""Stored bytes: a WAL file, a segment and its index, a snapshot, facts, blocks, a backup archive.
+"""Stored bytes: frames, a WAL file, a segment and its index, a snapshot, facts, blocks, a backup archive.
 
 Most changes of such a file are found by a checksum, so the sums are made right again before a trial: what stands behind
 them may be anything, as a file of a program that knows more would have it.
@@ -23,7 +23,7 @@ from topics.model import Reason
 from topics.storage import archive, frame, index, segmentfile, snapshot, tagtable, walfile, walrecovery, walscan
 from topics.storage.archive import Archive
 from topics.storage.commitlog import Covered
-from topics.storage.frame import HEADER, MAGIC, Kind
+from topics.storage.frame import CHECKSUM, HEADER, MAGIC, Kind
 from topics.storage.fs import FileSystem
 from topics.storage.index import Index, IndexBuilder, IndexDamaged
 from topics.storage.maps import MapCache
@@ -35,42 +35,32 @@ from topics.storage.walrecovery import WalRecovery
 from topics.testing.clock import SimClock
 
 SALT: Final = 7
+MAGIC_BYTES: Final = struct.pack("<I", MAGIC)
 DIRECTORY: Final = "/d"
 PATH: Final = f"{DIRECTORY}/a"
 UNREADABLE: Final = (ValueError, struct.error, msgspec.DecodeError)
 """What the parts of a file say of bytes whose checksum is right; whoever reads the file makes `Damaged` of it."""
 
 
-def mended(data: bytes) -> bytes:
-    """The same with right checksums behind all that looks like a frame."""
+def mended(data: bytes, end_salt: int = 0) -> bytes:
+    """The same with right checksums behind all that looks like a frame; the one at the end may have another salt."""
     out = bytearray(data)
-    at = 0
-    while at + frame.OVERHEAD_BYTES <= len(out):
-        magic, body_len, _, kind, *_ = HEADER.unpack_from(out, at)
+    at = out.find(MAGIC_BYTES)
+    while at >= 0 and at + frame.OVERHEAD_BYTES <= len(out):
+        _, body_len, _, kind, *_ = HEADER.unpack_from(out, at)
         end = at + frame.HEADER_BYTES + body_len
-        if magic != MAGIC or end + 8 > len(out):
-            at += frame.ALIGN
+        if at % frame.ALIGN or end + CHECKSUM.size > len(out):
+            at = out.find(MAGIC_BYTES, at + 1)
             continue
-        salt = 0 if kind in (Kind.FILE_HEADER, Kind.FILE_END) else SALT
-        struct.pack_into("<Q", out, end, xxh3_64_intdigest(bytes(out[at:end]), salt))
-        at = frame.padded(end + 8)
+        salt = 0 if kind == Kind.FILE_HEADER else end_salt if kind == Kind.FILE_END else SALT
+        CHECKSUM.pack_into(out, end, xxh3_64_intdigest(memoryview(out)[at:end], salt))
+        at = out.find(MAGIC_BYTES, frame.padded(end + CHECKSUM.size))
     return bytes(out)
 
 
 def mended_all_salted(data: bytes) -> bytes:
     """The same for files whose end has the file's own salt."""
-    out = bytearray(mended(data))
-    at = 0
-    while at + frame.OVERHEAD_BYTES <= len(out):
-        magic, body_len, _, kind, *_ = HEADER.unpack_from(out, at)
-        end = at + frame.HEADER_BYTES + body_len
-        if magic != MAGIC or end + 8 > len(out):
-            at += frame.ALIGN
-            continue
-        if kind == Kind.FILE_END:
-            struct.pack_into("<Q", out, end, xxh3_64_intdigest(bytes(out[at:end]), SALT))
-        at = frame.padded(end + 8)
-    return bytes(out)
+    return mended(data, SALT)
 
 
 class OneFile:
@@ -120,6 +110,41 @@ def framed(
 ) -> bytes:
     return b"".join(frame.build(kind, log_id, position, 0, [body], salt, trailing=trailing))
 
+
+# ---- frames
+
+
+def read_frames(data: bytes) -> int:
+    """Both ways of looking for frames find the same, and each is built again as it is."""
+    view = memoryview(data)
+    found = list(walscan.valid_frames(view, 0, SALT))
+    at = 0
+    for each in found:
+        assert frame.next_at(view, at, len(data), SALT) == each.offset
+        again = frame.build(
+            each.kind, each.log_id, each.position, each.mark, [each.body], SALT, flags=each.flags, trailer=each.trailer
+        )
+        assert b"".join(again)[: each.end - each.offset] == data[each.offset : each.end]
+        at = frame.padded(each.end)
+    assert frame.next_at(view, at, len(data), SALT) == len(data)
+    return len(found)
+
+
+FRAMES: Final = Target(
+    name="frames",
+    run=read_frames,
+    errors=(),
+    modules=(frame, walscan),
+    seeds=(
+        framed(Kind.SYNC_MARK, b""),
+        framed(Kind.FACT, b"abc") + bytes(24) + framed(Kind.PUT, b"0123456789", position=2, trailing=b"\1\2"),
+        framed(Kind.FACT, framed(Kind.FACT, b"one in another")),
+        framed(Kind.APPENDED, bytes(64))[:-9],
+    ),
+    words=(MAGIC_BYTES, bytes(8), framed(Kind.SYNC_MARK, b""), framed(Kind.FACT, b"x", SALT + 1)),
+    mend=mended,
+    bytes_max=1024,
+)
 
 # ---- facts and blocks
 
@@ -198,7 +223,7 @@ WAL_FILE: Final = (
 )
 
 
-def read_wal(data: bytes) -> None:
+def read_wal(data: bytes) -> tuple[object, ...]:
     """With and without salvage: what a plain reading accepts, a salvage reads without a loss."""
     accepted: list[tuple[int, int, int, bytes]] | None = None
     with contextlib.suppress(Damaged):
@@ -206,6 +231,7 @@ def read_wal(data: bytes) -> None:
     saved, losses = _replayed(data, salvage=True)
     if accepted is not None:
         assert (saved, losses) == (accepted, 0), "a salvage changes what is in order"
+    return accepted is None, len(saved), losses
 
 
 def _replayed(data: bytes, salvage: bool) -> tuple[list[tuple[int, int, int, bytes]], int]:
@@ -228,7 +254,7 @@ WAL: Final = Target(
         WAL_FILE + b"torn",
     ),
     words=(
-        struct.pack("<I", MAGIC),
+        MAGIC_BYTES,
         bytes(8),
         framed(Kind.SYNC_MARK, b""),
         bytes([Kind.FILE_END]),
@@ -250,7 +276,7 @@ SEGMENT: Final = (
 )
 
 
-def read_segment(data: bytes) -> None:
+def read_segment(data: bytes) -> tuple[object, ...]:
     view = memoryview(data)
     accepted: list[bytes] | None = None
     with contextlib.suppress(Damaged):
@@ -265,6 +291,7 @@ def read_segment(data: bytes) -> None:
     if accepted is not None:
         assert (saved, damages) == (accepted, []), "a salvage changes what is in order"
         builder.finish(len(data))
+    return accepted is None, len(saved), len(damages)
 
 
 SEGMENTS: Final = Target(
@@ -273,7 +300,7 @@ SEGMENTS: Final = Target(
     errors=(),
     modules=(segmentfile, frame, blocks),
     seeds=(SEGMENT,),
-    words=(struct.pack("<I", MAGIC), bytes([Kind.BLOCK]), bytes([Kind.SECTION]), BLOCK, msgspec.msgpack.encode(KEY)),
+    words=(MAGIC_BYTES, bytes([Kind.BLOCK]), bytes([Kind.SECTION]), BLOCK, msgspec.msgpack.encode(KEY)),
     mend=mended,
     bytes_max=2048,
 )
@@ -303,7 +330,7 @@ INDEX: Final = Target(
     errors=(IndexDamaged,),
     modules=(index, tagtable, frame),
     seeds=(_index_file(),),
-    words=(struct.pack("<I", MAGIC), bytes([Kind.TAG_TABLE]), bytes([Kind.BLOCK_TABLE])),
+    words=(MAGIC_BYTES, bytes([Kind.TAG_TABLE]), bytes([Kind.BLOCK_TABLE])),
     mend=mended,
     bytes_max=2048,
     memory_factor=2048,
@@ -324,7 +351,7 @@ SNAPSHOT: Final = (
 )
 
 
-def read_snapshot(data: bytes) -> None:
+def read_snapshot(data: bytes) -> tuple[object, ...]:
     disk = disk_with("000000000001.base", data)
     accepted: dict[bytes, bytes] | None = None
     with contextlib.suppress(Damaged):
@@ -332,6 +359,7 @@ def read_snapshot(data: bytes) -> None:
     saved, damages = SnapshotStore(disk, DIRECTORY, SimClock(), lambda: SALT).salvage()
     if accepted is not None:
         assert (saved, damages) == (accepted, []), "a salvage changes what is in order"
+    return accepted is None, len(saved), len(damages)
 
 
 SNAPSHOTS: Final = Target(
@@ -340,7 +368,7 @@ SNAPSHOTS: Final = Target(
     errors=(),
     modules=(snapshot, frame),
     seeds=(SNAPSHOT,),
-    words=(struct.pack("<I", MAGIC), bytes([Kind.PUT]), bytes([Kind.REMOVE]), framed(Kind.PUT, b"", log_id=0)),
+    words=(MAGIC_BYTES, bytes([Kind.PUT]), bytes([Kind.REMOVE]), framed(Kind.PUT, b"", log_id=0)),
     mend=mended_all_salted,
     bytes_max=2048,
     memory_factor=2048,
@@ -394,4 +422,4 @@ BACKUP: Final = Target(
     memory_factor=4096,
 )
 
-TARGETS: Final = (FACTS, WAL, SEGMENTS, INDEX, SNAPSHOTS, BACKUP)
+TARGETS: Final = (FRAMES, FACTS, WAL, SEGMENTS, INDEX, SNAPSHOTS, BACKUP)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from websockets import frames, protocol
+from websockets.extensions import permessage_deflate
 from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame, Opcode
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
+from proof.fuzz.pieces import cuttings
 from proof.fuzz.target import Target
 from topics.client import eventstream, pages
 from topics.client.eventstream import EventParser, ServerEvent
@@ -20,33 +25,38 @@ from topics.wire import json, watch, wscommand
 from topics.wire.wscommand import Publish, decode_command, request_id_of
 
 MESSAGE_BYTES_MAX: Final = 64 * 1024
+COMPRESSED: Final = re.compile(rb"[\x40-\x42\xc0-\xc2]")
+"""How a compressed frame begins. Where nothing does, one who may compress reads the same as one who may not."""
 
 
-def read_frames(data: bytes) -> None:
+def read_frames(data: bytes) -> int:
     """The library's reading with our bounds: each way of cutting leads to the same messages and the same end."""
-    for extensions in ((), (PerMessageDeflate(False, False, 15, 15),)):
-        whole = _messages(data, len(data), extensions)
-        assert all(len(message) <= MESSAGE_BYTES_MAX for message in whole)
-        if not extensions and len(data) % 8 == 0:
-            assert _messages(data, 1, ()) == whole
-        for message in whole:
+    whole = _messages([data])
+    for pieces in cuttings(data):
+        assert _messages(pieces) == whole, "cut otherwise, other messages"
+    for message in whole:
+        _command(message)
+    if COMPRESSED.search(data):
+        for message in _messages([data], PerMessageDeflate(False, False, 15, 15)):
             _command(message)
+    return len(whole)
 
 
-def _messages(data: bytes, piece_bytes: int, extensions: tuple[PerMessageDeflate, ...]) -> list[bytes]:
-    protocol = ServerProtocol(state=OPEN, max_size=MESSAGE_BYTES_MAX)
-    protocol.extensions = list(extensions)
-    pieces: list[bytes] = []
+def _messages(pieces: Iterable[bytes], *extensions: PerMessageDeflate) -> list[bytes]:
+    server = ServerProtocol(state=OPEN, max_size=MESSAGE_BYTES_MAX)
+    server.extensions = list(extensions)
+    parts: list[bytes] = []
     messages: list[bytes] = []
-    for at in range(0, len(data), max(piece_bytes, 1)):
-        protocol.receive_data(data[at : at + piece_bytes])
-        for event in protocol.events_received():
+    for piece in pieces:
+        server.receive_data(piece)
+        for event in server.events_received():
             assert isinstance(event, Frame)
             if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-                pieces.append(bytes(event.data))
+                parts.append(bytes(event.data))
                 if event.fin:
-                    messages.append(b"".join(pieces))
-                    pieces.clear()
+                    messages.append(b"".join(parts))
+                    parts.clear()
+    assert all(len(message) <= MESSAGE_BYTES_MAX for message in messages)
     return messages
 
 
@@ -113,7 +123,7 @@ FRAMES: Final = Target(
     name="ws-frames",
     run=read_frames,
     errors=(),
-    modules=(wscommand,),
+    modules=(wscommand, frames, protocol, permessage_deflate),
     seeds=(
         *(_masked(0x81, command) for command in COMMANDS),
         _masked(0x01, b'{"op":') + _masked(0x89, b"ping") + _masked(0x80, b'"ping"}') + _masked(0x88, b"\x03\xe8"),
@@ -124,19 +134,18 @@ FRAMES: Final = Target(
 )
 
 
-def read_events(data: bytes) -> None:
+def read_events(data: bytes) -> int:
     whole = EventParser().feed(data)
-    parser = EventParser()
-    apart: list[ServerEvent] = []
-    for at in range(len(data)):
-        apart += parser.feed(data[at : at + 1])
-    assert apart == whole, f"cut otherwise, {apart} in place of {whole}"
+    for pieces in cuttings(data):
+        parser = EventParser()
+        apart: list[ServerEvent] = []
+        for piece in pieces:
+            apart += parser.feed(piece)
+        assert apart == whole, f"cut otherwise, {apart} in place of {whole}"
     for event in whole:
-        try:
-            frame = pages.parse_frame(event.data)
-            pages.page_of_records(frame, 1)
-        except TopicsError:
-            pass
+        with contextlib.suppress(TopicsError):
+            pages.page_of_records(pages.parse_frame(event.data), 1)
+    return len(whole)
 
 
 EVENTS: Final = Target(
