@@ -12,6 +12,7 @@ COMMANDS = {
     "fuzz": "proof.fuzz.command:fuzz",
     "mutants": "proof.mutants.command:mutants",
     "page": "proof.page.command:page",
+    "security": "proof.security:security",
     "soak": "proof.soak.command:soak",
 }
 

@@ -11,9 +11,45 @@ _RECOVERY = "topics/engine/recovery.py"
 _WATCH = "topics/engine/watch.py"
 _FEED = "topics/engine/feed.py"
 _BACKUP = "topics/engine/backup.py"
+_HOST = "topics/engine/host.py"
+_HEAPING = "topics/engine/heaping.py"
+_CLAIMING = "topics/engine/claiming.py"
+_GROUPLINE = "topics/engine/groupline.py"
 _TESTS = "tests/engine/"
 
 ENGINE = (
+    Mutant(
+        "heap-times-multiply",
+        "a heap is looked at once for each time",
+        _HEAPING,
+        "            if line is None or (waiter is None and when_ms != line.wakes_ms):\n",
+        "            if line is None:\n",
+        (_TESTS + "test_heaping.py::test_times_to_look_again_do_not_become_more_and_more",),
+    ),
+    Mutant(
+        "queue-times-multiply",
+        "a queue is looked at once for each time",
+        _CLAIMING,
+        "            if line is None or (waiter is None and when_ms != line.wakes_ms):\n",
+        "            if line is None:\n",
+        (_TESTS + "test_line.py::test_times_to_look_again_do_not_become_more_and_more",),
+    ),
+    Mutant(
+        "group-times-multiply",
+        "a group is looked at once for each time",
+        _GROUPLINE,
+        "            if key is not None and self._wakes_ms.get(key) == when_ms:\n",
+        "            if key is not None and self._wakes_ms.setdefault(key, when_ms):\n",
+        (_TESTS + "test_groupline.py::test_a_line_is_looked_at_for_the_earliest_time_alone",),
+    ),
+    Mutant(
+        "host-leaves-what-it-finds",
+        "what was decided before there was a host is handed over",
+        _HOST,
+        "        self._want_flush()\n\n    @classmethod\n",
+        "\n    @classmethod\n",
+        (_TESTS + "test_reports.py::test_what_was_decided_before_there_was_a_host_is_handed_over",),
+    ),
     Mutant(
         "fsync-answered-at-the-write",
         "an fsync write is answered when it is synced",

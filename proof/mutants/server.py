@@ -24,7 +24,7 @@ SERVER = (
         "origin-check-skipped",
         "a page of another origin has no session",
         _SESSIONS,
-        '        if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):\n',
+        '        if origin is not None and _place_of(origin) != request.headers.get("host", ""):\n',
         "        if False:\n",
         (_TESTS + "routes/test_signin.py::test_a_page_of_another_origin_has_no_session",),
     ),

@@ -11,6 +11,7 @@ _RECOVERY = "topics/storage/walrecovery.py"
 _SNAPSHOT = "topics/storage/snapshot.py"
 _TIER = "topics/storage/tier.py"
 _TESTS = "tests/storage/"
+_UNKNOWN_GROUP = "test_a_sync_is_not_taken_for_that_of_a_group_that_the_thread_does_not_know_yet"
 
 STORAGE = (
     Mutant(
@@ -68,6 +69,14 @@ STORAGE = (
         "                    if not self._claimed:\n                        break\n",
         "                    break\n",
         (_TESTS + "test_committer.py::test_the_thread_keeps_out_of_the_files_while_an_append_writes",),
+    ),
+    Mutant(
+        "wal-claim-ends-before-its-group-is-counted",
+        "a sync covers no group that the thread does not know of",
+        _COMMITTER,
+        "            self._fail(error)\n        with self._lock:\n",
+        "            self._fail(error)\n        self._claimed = False\n        with self._lock:\n",
+        (_TESTS + f"test_committer.py::{_UNKNOWN_GROUP}",),
     ),
     Mutant(
         "wal-queue-without-a-bound",

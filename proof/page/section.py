@@ -31,8 +31,13 @@ SECTIONS = (
         "simulator",
         "The simulator",
         "One seed drives clock, disk, network, scheduler and clients over the real engine, all features at once. "
+        "Clients write, read, watch, lease and consume over HTTP, event streams, WebSockets, SQL statements and Arrow "
+        "bodies, in topics of every durability class, with caps and TTLs, erased, dropped and made again. "
         "Checkers that know nothing of the engine read what the clients saw. A seed that fails is replayed exactly by "
-        "`.venv/bin/python -m topics.testing.sim --seed N`.",
+        "`.venv/bin/python -m topics.testing.sim --seed N`. Two things cannot run inside: gRPC, whose library has "
+        "sockets and threads of its own, and SELECT, whose engine has threads. The verbs behind gRPC are simulated "
+        "over `/v1`, and its own server is killed under load in `tests/e2e/test_kill.py`; SELECT only reads, and is "
+        "held against Spark in `tests/spark/e2e/test_sql_equality.py`.",
         "make soak ONLY=simulator",
         {"seeds": SIMULATED_SEEDS},
     ),
@@ -54,15 +59,18 @@ SECTIONS = (
         "fuzz",
         "Fuzzing",
         "Every decoder gets inputs that are made from what reached new lines before. It answers with a value or with "
-        "an error of its own, never with anything else.",
+        "an error of its own, never with anything else. `inputs` are those that were made and run; of these, the lines "
+        "that `traced` ones took were looked at: one in so many, and each that was answered in a way of its own.",
         "make soak ONLY=fuzz",
         {"decoders.inputs": FUZZ_INPUTS},
     ),
     Section(
         "kill",
         "A process that is killed",
-        "A real process under writes, deletes, jobs, messages by priority, a group, a router and batches is killed "
-        "with SIGKILL again and again. After each time, what it had acked is there, once, and right.",
+        "A real process under writes, deletes, jobs, messages by priority, a group, a router and batches, in process "
+        "and over HTTP, and under heaps over gRPC (calls and Work streams), a WebSocket and a group in SQL, is killed "
+        "with SIGKILL again and again. After each time, what it had acked is there, once, and right. A run that is "
+        "broken off goes on where it was.",
         "make soak ONLY=kill",
         {"cycles": KILL_CYCLES},
     ),
@@ -76,7 +84,8 @@ SECTIONS = (
     Section(
         "load",
         "Half load for half an hour",
-        "Rounds of all kinds of work at half the rate that the server reached before, with a follower. Medians of the "
+        "Rounds of all kinds of work, over HTTP, gRPC, a WebSocket and in SQL, at half the rate that the server "
+        "reached before, with a follower. Medians of the "
         "time after a first third for warming up, and of the last third: neither memory nor files nor threads nor "
         "tasks grow.",
         "make soak ONLY=load",
@@ -86,7 +95,7 @@ SECTIONS = (
         "security",
         "Security",
         "Who may do what, over every route and call; secrets; requests that mean harm. See [SECURITY](SECURITY.md).",
-        "make test",
+        ".venv/bin/python -m proof security",
     ),
     Section(
         "coverage",

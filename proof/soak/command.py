@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from proof.results import RESULTS
 from proof.soak.part import parts
@@ -42,11 +43,12 @@ def soak(
     failed = []
     columns = (SpinnerColumn(), TextColumn("{task.description:<52}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
-        task = progress.add_task("", total=len(chosen))
+        task = progress.add_task("all parts", total=len(chosen))
         for part in chosen:
-            progress.update(task, description=f"{part.name}: {part.about}")
             if again or not state.passed(part.name):
-                ran = run(part, results / "logs")
+                own = progress.add_task(f"{part.name}: {part.about}", total=None)
+                ran = run(part, results / "logs", partial(_show, progress, own))
+                progress.remove_task(own)
                 state.note(part.name, not ran.why, ran.seconds, ran.why)
                 if ran.why:
                     failed.append(part.name)
@@ -57,3 +59,7 @@ def soak(
                 console.print(f"[green]{part.name}[/green] has passed with this tree already", highlight=False)
             progress.advance(task)
     return EXIT_FAILED if failed else 0
+
+
+def _show(progress: Progress, task: TaskID, done: float, total: float) -> None:
+    progress.update(task, completed=round(done), total=round(total))

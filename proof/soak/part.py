@@ -27,7 +27,7 @@ class Part:
 def parts(minutes: float = 0) -> tuple[Part, ...]:
     """All of them, in order. `minutes` is for how long those go on that have no end of their own."""
     load_minutes = minutes or LOAD_MINUTES
-    simulator: tuple[str, ...] = (sys.executable, "-m", "topics.testing.sim", "--seeds", str(SIMULATED_SEEDS))
+    simulator: tuple[str, ...] = (sys.executable, "-m", "proof.soak.simulating", "--seeds", str(SIMULATED_SEEDS))
     fuzz: tuple[str, ...] = (sys.executable, "-m", "proof", "fuzz")
     if minutes:
         simulator, fuzz = (*simulator, "--minutes", f"{minutes:g}"), (*fuzz, "--minutes", f"{minutes:g}")

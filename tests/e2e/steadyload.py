@@ -1,6 +1,7 @@
 """Load that leaves nothing behind: what is written is capped, what is enqueued is taken, what is claimed is acked.
 
-A *round* is one operation of each kind. Rounds are made as fast as they go, or at a rate.
+A *round* is one operation of each kind, over HTTP, gRPC and a WebSocket. Rounds are made as fast as they go, or at a
+rate.
 """
 
 from __future__ import annotations
@@ -8,24 +9,27 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
+from tests.e2e.farload import Doors
 from topics.client import Client
-from topics.errors import TopicExists
 
 CAP_RECORDS = 2_000
 BATCH_RECORDS = 10
 PUBLISH_EVERY_S = 1.0
 """Answers to publishes are remembered for a day, so there are few of them."""
-CAPPED = ("log", "source", "mirror", "left", "right")
+CAPPED = ("log", "source", "mirror", "left", "right", "socket")
+HEAPS = ("messages", "stream")
 
 
 class SteadyLoad:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, far: Doors) -> None:
+        """Heaps are reached over HTTP by the client, and over gRPC by those doors."""
         self.rounds = 0
         self.followed = 0
         """Events that a follower got meanwhile."""
         self._client = client
+        self._far = far
         self._published_s = 0.0
         self._began_ms = int(time.time() * 1000)
 
@@ -34,8 +38,8 @@ class SteadyLoad:
         for name in CAPPED:
             await client.topic(name).create(cap_records=CAP_RECORDS)
         await client.queue("jobs").create(lease_ms=60_000)
-        with suppress(TopicExists):
-            await client.heap("messages").create(partitions=2, durability="disk")
+        for name in HEAPS:
+            await client.heap(name).create(partitions=2, durability="disk")
         await client.router("mirror").put("source", "mirror")
 
     async def round(self) -> None:
@@ -46,10 +50,16 @@ class SteadyLoad:
         await client.queue("jobs").put(number)
         for job in await client.queue("jobs", node="n").claim(2):
             await job.ack()
-        heap = client.heap("messages", consumer="c", producer="p")
-        await heap.enqueue_many([{"payload": number, "priority": number % 7}])
-        for message in await heap.take(2):
-            await message.ack()
+        for heap in (client.heap("messages", consumer="c"), self._far.client.heap("messages", consumer="f")):
+            await heap.enqueue_many([{"payload": number, "priority": number % 7}])
+            for message in await heap.take(2):
+                await message.ack()
+        await self._far.client.heap("stream").enqueue_many([{"payload": number}])
+        await (await anext(self._far.popping)).ack()
+        await self._far.publish(number, lambda seen: None)
+        await client.sql(
+            "SELECT tag, count(*) FROM log GROUP BY tag; SELECT max(seq) FROM socket WHERE seq > ?", [number]
+        )
         group = client.topic("log").group("readers", consumer="c")
         taken = await group.take(2 * BATCH_RECORDS)
         if taken.last_seq or taken.tombstone is not None:

@@ -19,8 +19,10 @@ import pytest
 
 import topics
 from proof.results import save
+from proof.soak.progress import tell
 from proof.tree import tree_hash
 from tests.client.rig import on_loop
+from tests.e2e.farload import doors
 from tests.e2e.served import served
 from tests.e2e.steadyload import SteadyLoad
 
@@ -33,6 +35,7 @@ PARTS = 3
 MEMORY_SLACK = 1.1
 MEMORY_SLACK_BYTES = 16 << 20
 COUNT_SLACK = 4
+GRPC = {"TOPICS_NO_GRPC": "0", "TOPICS_GRPC_PORT": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ async def test_a_steady_load_leaves_nothing_behind(tmp_path: Path) -> None:
     tasks_file = tmp_path / "tasks"
     counted = (sys.executable, "-m", "tests.e2e.counted", str(tasks_file))
     samples: list[Sample] = []
-    with served(tmp_path / "data", "--checkpoint-ms", "5000", prefix=counted) as server:
+    with served(tmp_path / "data", "--checkpoint-ms", "5000", variables=GRPC, prefix=counted) as server:
         pid, due_s = server.process.pid, 0.0
 
         def look() -> None:
@@ -98,9 +101,10 @@ async def test_a_steady_load_leaves_nothing_behind(tmp_path: Path) -> None:
             if time.monotonic() >= due_s:
                 due_s = time.monotonic() + minutes * 60 / SAMPLES
                 samples.append(Sample.of(pid, tasks_file))
+                tell(len(samples), SAMPLES)
 
-        async with topics.connect(server.url) as client:
-            load = SteadyLoad(client)
+        async with topics.connect(server.url) as client, doors(server.url, server.grpc_address) as far:
+            load = SteadyLoad(client, far)
             await load.prepare()
             following = asyncio.create_task(load.follow())
             flat_out = await load.run(FLAT_OUT_S)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from proof.results import load
 from proof.soak import command
 from proof.soak.command import EXIT_FAILED, EXIT_UNKNOWN, soak
 from proof.soak.part import Part, parts
+from proof.soak.progress import VARIABLE, tell
 from proof.soak.running import run
 from proof.soak.state import State
 from proof.tree import ROOT
@@ -27,6 +30,48 @@ def test_a_part_ends_well_or_badly_or_too_late(tmp_path: Path) -> None:
     late = run(part("late", "import threading; threading.Event().wait()", 0.02), tmp_path)
     assert late.why == "took longer than 0.02 minutes"
     assert (tmp_path / "good.log").read_text() == "well\n"
+
+
+def test_a_part_says_how_far_it_is(tmp_path: Path) -> None:
+    heard: set[tuple[float, float]] = set()
+    heard_it = tmp_path / "heard it"
+    os.mkfifo(heard_it)
+
+    def told(done: float, total: float) -> None:
+        if not heard:
+            heard_it.open("w").close()
+        heard.add((done, total))
+
+    program = f"from proof.soak.progress import tell; tell(3, 200); open({str(heard_it)!r}).read()"
+    assert run(part("telling", program), tmp_path, told).why == ""
+    assert heard == {(3, 200)}
+    assert run(part("silent", "pass"), tmp_path, told).why == "" and heard == {(3, 200)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_is_ended_takes_the_part_along(tmp_path: Path, number: int) -> None:
+    program = (
+        "from proof.soak.progress import tell; import os, threading; tell(os.getpid(), 1); threading.Event().wait()"
+    )
+    started: list[int] = []
+
+    def told(pid: float, total: float) -> None:
+        started.append(int(pid))
+        os.kill(os.getpid(), number)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        run(part("endless", program), tmp_path, told)
+    assert signal.getsignal(signal.SIGTERM) is before
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
+
+
+def test_nobody_is_told_outside_of_a_soak(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    tell(1, 2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_has_passed_is_not_run_again_until_the_tree_changes(

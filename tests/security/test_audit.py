@@ -64,3 +64,9 @@ def test_an_index_that_knows_nothing_fails_nothing() -> None:
     for fetch, why in ((missing, "status 404"), (unreachable, "URLError")):
         found, told = advisories([Dependency("a", "1", MIT)], fetch, 1)
         assert not found and told == f"advisories: not known, the index serves none here ({why})"
+
+
+def test_it_is_part_of_every_check() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    check = makefile.partition("\ncheck:")[2].partition("\n\n")[0]
+    assert "-m proof.audit" in check and "\ntest: check" in makefile

@@ -19,13 +19,15 @@ from tests.server.wsrig import HANDSHAKE
 from topics import testing
 from topics.limits import KIB, MIB, NESTING_MAX
 from topics.proto import messages as proto
-from topics.proto.messages import DISHEAP, methods_of
+from topics.proto.messages import DISHEAP, HEAPS, methods_of
 
 BODY_BYTES_MAX = 4 * MIB
 BOMB_BYTES = 128 * MIB
 ROOM = 64 * MIB
 """What a refusal may cost at its peak: a few copies of the largest body, and what lies around."""
 MESSAGE_TOO_BIG = (1009).to_bytes(2, "big")
+GZIP = grpc.Compression.Gzip
+LONG = "x" * (2 * BODY_BYTES_MAX)
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 
 
@@ -96,6 +98,9 @@ async def test_json_that_is_deep_or_has_endless_numbers(tmp_path: Path) -> None:
             ("/v0/topics/a/diff", b'{"match":%b}' % deep(b"[", b"]", 100_000)),
             ("/v0/sql", b'{"sql":"SELECT %b"}' % deep(b"(", b")", 5_000)),
             ("/v0/sql", b'{"sql":"SELECT %b 1"}' % (b"NOT " * 5_000)),
+            ("/v0/sql", b'{"sql":"SELECT %b"}' % (b"1," * 400_000)),
+            ("/v0/sql", b'{"sql":"INSERT INTO TOPIC a VALUES %b"}' % (b"(1)," * 200_000)),
+            ("/v0/sql", b'{"sql":"%b"}' % (b";" * 1_000_000)),
             ("/v0/watch", b'{"topics":{%b}}' % b",".join(b'"t%d":{}' % n for n in range(20_000))),
         ):
             with grows_at_most(4 * ROOM):
@@ -161,7 +166,7 @@ async def test_heads_that_are_too_large(tmp_path: Path) -> None:
 
 @on_loop
 async def test_messages_and_metadata_that_are_too_large_for_grpc(tmp_path: Path) -> None:
-    enqueue = methods_of(DISHEAP)["Enqueue"]
+    enqueue, work = methods_of(DISHEAP)["Enqueue"], methods_of(HEAPS)["Work"]
     options = [("grpc.max_send_message_length", -1), ("grpc.max_metadata_size", 64 * MIB)]
     async with (
         testing.server(no_grpc=False, max_body_bytes=BODY_BYTES_MAX) as server,
@@ -172,6 +177,14 @@ async def test_messages_and_metadata_that_are_too_large_for_grpc(tmp_path: Path)
             with pytest.raises(AioRpcError) as refused:
                 await soon(call(proto.EnqueueReq(topic="a", payload=bytes(8 * BODY_BYTES_MAX))))
             assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        with grows_at_most(2 * ROOM):
+            with pytest.raises(AioRpcError) as refused:
+                packed = call(proto.EnqueueReq(topic="a", payload=bytes(8 * BODY_BYTES_MAX)), compression=GZIP)
+                await soon(packed)
+            assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED, "what it is when it is unpacked counts"
+            working = channel.stream_stream(work.path, work.request.SerializeToString, work.response.FromString)()
+            await working.write(proto.WorkRequest(settle=proto.Settle(acks=[{"lease_token": LONG}])))
+            assert await soon(working.code()) is grpc.StatusCode.RESOURCE_EXHAUSTED
         for metadata in ([("x", "y" * (256 * KIB))], [(f"x-{number}", "y" * 64) for number in range(5_000)]):
             with pytest.raises(AioRpcError):
                 await soon(call(proto.EnqueueReq(topic="a"), metadata=metadata))

@@ -13,14 +13,20 @@ import pytest
 
 from tests.client.rig import on_loop
 from tests.security.askers import NAME, STATIC_KEYS, Asker, everybody
+from tests.security.counting import Count
 from tests.security.pipelined import Asked, Told, ask_all, ask_head
 from tests.server.accountrig import accounts_served
 from topics.server.principal import NO_SCOPE
 from topics.server.route import Route
-from topics.server.table import ROUTES
+from topics.server.table import EVERYTHING, ROUTES
 
 KEYED = [route for route in ROUTES if route.scope is not NO_SCOPE or route.keyed]
 OPEN = [route for route in ROUTES if route not in KEYED]
+KNOWN_OPEN = {
+    *("GET /v0/health", "GET /healthz", "GET /v0/ready", "GET /readyz", "GET /v0/openapi.json", "GET /v0/docs"),
+    *(f"POST /v1/auth/{verb}" for verb in ("login", "setup", "link", "refresh", "logout")),
+}
+"""What anybody may ask: probes, the documentation, and the ways to sign in."""
 
 SOME_NAMES = {"a managed key", "a key for other names"}
 STRICTER = {
@@ -57,8 +63,14 @@ def wrong(route: Route, asker: Asker, told: Told) -> str:
     return "" if good else f"{title(route)} by {asker.name}: {told.status} {told.message!r}, expected {expected_text}"
 
 
+def test_what_is_open_to_anybody_is_meant_to_be() -> None:
+    assert {title(route) for route in OPEN} == KNOWN_OPEN
+    files = [route for route in EVERYTHING if route not in ROUTES]
+    assert all(route.method == "GET" for route in files), "the dashboard is files, and does nothing"
+
+
 @on_loop
-async def test_every_route_by_everybody(tmp_path: Path) -> None:
+async def test_every_route_by_everybody(tmp_path: Path, record_property: Count) -> None:
     async with accounts_served(tmp_path, api_keys=STATIC_KEYS) as served:
         askers = await everybody(served)
         plain = [(route, asker) for asker in askers for route in KEYED if not route.streams]
@@ -70,3 +82,6 @@ async def test_every_route_by_everybody(tmp_path: Path) -> None:
         if surprises := [each for each in found if each]:
             pytest.fail("\n".join(surprises))
         assert len(found) == len(KEYED) * len(askers) > 1_000
+        record_property("routes", len(KEYED))
+        record_property("askers", len(askers))
+        record_property("asked", len(found))

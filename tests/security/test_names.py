@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from tests.client.rig import on_loop
 from tests.security.askers import FOREIGN_KEY, NAME, OWN_PREFIX, STATIC_KEYS, with_key
+from tests.security.counting import Count
 from tests.security.pipelined import Asked, ask_all
 from tests.server.accountrig import ADMIN_KEY, accounts_served
 from topics.server.principal import ALL_SCOPES, NO_SCOPE
@@ -75,7 +76,7 @@ def asked(title: str, body: object, key: str) -> Asked:
 
 
 @on_loop
-async def test_a_key_for_other_names_gets_at_nothing_of_ours(tmp_path: Path) -> None:
+async def test_a_key_for_other_names_gets_at_nothing_of_ours(tmp_path: Path, record_property: Count) -> None:
     async with accounts_served(tmp_path, api_keys=STATIC_KEYS) as served:
         served.api.key = ADMIN_KEY
         await served.api.write(NAME, 1, config={"type": "queue", "dead_letter": f"{OWN_PREFIX}dead"})
@@ -106,3 +107,5 @@ async def test_a_key_for_other_names_gets_at_nothing_of_ours(tmp_path: Path) -> 
         # Those who may are let in: what was refused was the name and nothing else.
         allowed = await ask_all(url, [asked(title, body, ADMIN_KEY) for title, body in NAMED.items()])
         assert {title for title, told in zip(NAMED, allowed, strict=True) if told.status in (401, 403)} == set()
+    record_property("hidden_names", len(NAMED))
+    record_property("lists", len(listed()))

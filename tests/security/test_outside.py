@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,18 +12,27 @@ import pytest
 
 import topics
 from tests.client.rig import on_loop
+from tests.security.counting import Count
+from tests.security.pipelined import Asked, ask_all, ask_head
 from tests.server.api import Api, serving
 from topics.clock import SystemClock
 from topics.engine.recovery import Options
 from topics.engine.unpacking import restore_archive, verify_archive
 from topics.errors import Damaged
+from topics.server.table import EVERYTHING
 from topics.storage.archive import MANIFEST_NAME, ArchiveWriter
 from topics.storage.fs import RealFs
 
 ROOT = Path(next(iter(topics.__path__)))
 ROOMS = ("core", "wire", "sql", "storage", "engine", "sqlengine", "server")
-CALLERS = {"http.client", "urllib.request", "requests", "aiohttp", "httpx", "ftplib", "smtplib", "xmlrpc", "telnetlib"}
-CONNECTS = {"create_connection", "open_connection", "open_unix_connection", "connect_ex"}
+CALLERS = {
+    *("http.client", "urllib.request", "urllib3", "requests", "aiohttp", "httpx", "ftplib", "smtplib", "xmlrpc"),
+    *("telnetlib", "websockets.client", "websockets.asyncio.client", "websockets.sync.client"),
+}
+CONNECTS = {
+    *("create_connection", "create_unix_connection", "open_connection", "open_unix_connection", "connect_ex"),
+    *("insecure_channel", "secure_channel"),
+}
 
 NAMES = (
     "../../etc/passwd",
@@ -115,6 +125,37 @@ async def test_no_name_becomes_a_path(tmp_path: Path) -> None:
         ]
         assert not strange and not [path for path in files(tmp_path) if "passwd" in path.name]
         assert await still_there(api)
+
+
+@on_loop
+async def test_no_part_of_any_path_becomes_one(tmp_path: Path, record_property: Count) -> None:
+    """Each part that a route captures, of the dashboard's files as well, with each of those names in its place."""
+    places = [(route, part) for route in EVERYTHING for part in re.findall(r"{\w+}", route.path) if not route.streams]
+    assert len(places) >= 80
+    asked = [
+        Asked(route.method, _filled(route.path, part, name), {}, b"{}" if route.method in ("POST", "PUT") else b"")
+        for route, part in places
+        for name in NAMES
+    ]
+    asked += [Asked("GET", f"/web/{written}", {}) for name in NAMES for written in (name, quote(name, safe=""))]
+    # A NUL is no part of a path, and ends its connection.
+    plain = [each for each in asked if "%00" not in each.path and "\0" not in each.path]
+    async with serving(tmp_path, throttle_lag_ms=0) as api:
+        await api.write("a", 1)
+        url = api.address.geturl()
+        told = dict(zip(plain, await ask_all(url, plain), strict=True))
+        told |= {each: await ask_head(url, each) for each in asked if each not in told}
+        assert await still_there(api)
+    for each, answer in told.items():
+        assert answer.status < 500 and b"root:" not in answer.body, (each, answer)
+    assert {path.parts[0] for path in files(tmp_path)} == {"data"}
+    assert not [path for path in files(tmp_path) if "passwd" in path.name or ".." in path.name]
+    record_property("paths", len(asked))
+
+
+def _filled(path: str, part: str, name: str) -> str:
+    """The path with a name in one place, and harmless ones in all others."""
+    return re.sub(r"{\w+}", "none", path.replace(part, quote(name, safe="")))
 
 
 def files(root: Path) -> list[Path]:

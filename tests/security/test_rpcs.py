@@ -9,10 +9,14 @@ from typing import Any
 import grpc
 import pytest
 from grpc.aio import AioRpcError
+from grpc_health.v1 import health
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from tests.client.rig import on_loop, soon
 from tests.security.askers import NAME, STATIC_KEYS, Asker, everybody
+from tests.security.counting import Count
 from tests.server.accountrig import accounts_served
+from topics import testing
 from topics.proto.messages import DISHEAP, HEAPS, Method, methods_of
 from topics.server.grpc.disheap import Disheap
 from topics.server.grpc.heaps import Heaps
@@ -59,7 +63,21 @@ async def code_of(channel: Any, method: Method, request: Any, asker: Asker) -> g
 
 
 @on_loop
-async def test_every_rpc_by_everybody(tmp_path: Path) -> None:
+async def test_every_service_is_in_the_matrix() -> None:
+    """By what the server says of itself: whatever is served beside these is for anybody, and knows nothing."""
+    async with (
+        testing.server(no_grpc=False) as server,
+        grpc.aio.insecure_channel(server.grpc_address) as channel,
+    ):
+        asked = reflection_pb2.ServerReflectionRequest(list_services="")
+        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(_once(asked))
+        found = {each.name for each in (await soon(call.read())).list_services_response.service}
+        call.cancel()
+    assert found == {*SERVED, health.SERVICE_NAME, reflection.SERVICE_NAME}
+
+
+@on_loop
+async def test_every_rpc_by_everybody(tmp_path: Path, record_property: Count) -> None:
     surprises = []
     count = 0
     async with accounts_served(tmp_path, api_keys=STATIC_KEYS, no_grpc=None, grpc_port="0") as served:
@@ -82,3 +100,5 @@ async def test_every_rpc_by_everybody(tmp_path: Path) -> None:
     if surprises:
         pytest.fail("\n".join(surprises))
     assert count > 300
+    record_property("rpcs", sum(map(len, SERVED.values())))
+    record_property("asked", count)

@@ -7,11 +7,13 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
-from tests.client.rig import on_loop
+from tests.client.rig import on_loop, soon
 from tests.security.pipelined import Asked, ask_all
 from tests.server.accountrig import Browser, Served, accounts_served
+from topics.proto.messages import DISHEAP, HEAPS, methods_of
 from topics.server.table import ROUTES
 
 STATIC_KEY = "canary-static-key-Zx81"
@@ -102,3 +104,31 @@ async def test_no_secret_comes_out(tmp_path: Path, heard: Heard) -> None:
         for place, texts in (("an answer", said), ("a log", [heard.text.encode()]), ("a file", kept)):
             assert not [text for text in texts if canary.encode() in text], f"{canary[:16]}… is in {place}"
     assert "request" in heard.text and kept
+
+
+@on_loop
+async def test_no_secret_comes_out_over_grpc(tmp_path: Path, heard: Heard) -> None:
+    said = ""
+    async with (
+        accounts_served(tmp_path, api_keys=STATIC_KEY, access_log="1", no_grpc=None, grpc_port="0") as served,
+        grpc.aio.insecure_channel(served.server.grpc_address) as channel,
+    ):
+        for method in (*methods_of(DISHEAP).values(), *methods_of(HEAPS).values()):
+            if method.client_streams:
+                continue
+            call = channel.unary_unary(method.path, method.request.SerializeToString, method.response.FromString)
+            for metadata in (
+                ("authorization", f"Bearer {STATIC_KEY}"),
+                ("authorization", f"Basic {STATIC_KEY}"),
+                ("authorization", f"Bearer {STATIC_KEY}x"),
+                ("x-api-key", STATIC_KEY),
+                ("grpc-consumer", STATIC_KEY),
+            ):
+                try:
+                    said += str(await soon(call(method.request(), metadata=(metadata,))))
+                except grpc.aio.AioRpcError as error:
+                    said += f"{error.code()} {error.details()} {error.trailing_metadata()}"
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert "UNAUTHENTICATED" in said and heard.text and kept
+    for place, text in (("an answer", said), ("a log", heard.text), ("a file", repr(kept))):
+        assert STATIC_KEY not in text, f"the key is in {place}"

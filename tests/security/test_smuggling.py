@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.client.rig import on_loop, soon
+from tests.security.counting import Count
 from tests.server.api import serving
 
 HOST = b"Host: topics\r\n"
@@ -65,7 +66,7 @@ def statuses(answers: bytes) -> list[int]:
 
 
 @on_loop
-async def test_what_is_ambiguous_is_refused(tmp_path: Path) -> None:
+async def test_what_is_ambiguous_is_refused(tmp_path: Path, record_property: Count) -> None:
     async with serving(tmp_path) as api:
         await api.write("hidden", 1)
         for name, message in REFUSED.items():
@@ -73,6 +74,7 @@ async def test_what_is_ambiguous_is_refused(tmp_path: Path) -> None:
             (status,) = statuses(answers)
             assert status in (400, 413, 417, 431), (name, answers)
             assert (await api.get("/v0/topics/hidden")).status == 200, f"{name}: the server goes on without it"
+    record_property("ambiguous_requests", len(REFUSED))
 
 
 @on_loop

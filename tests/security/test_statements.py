@@ -12,6 +12,7 @@ import pytest
 
 from tests.client.rig import on_loop
 from tests.security.askers import NAME, STATIC_KEYS, everybody
+from tests.security.counting import Count
 from tests.security.pipelined import Asked, ask_all
 from tests.server.accountrig import accounts_served
 from topics.server.principal import NO_SCOPE, Scope
@@ -57,7 +58,7 @@ def test_every_kind_of_statement_is_asked() -> None:
 
 
 @on_loop
-async def test_every_statement_by_everybody(tmp_path: Path) -> None:
+async def test_every_statement_by_everybody(tmp_path: Path, record_property: Count) -> None:
     surprises = []
     async with accounts_served(tmp_path, api_keys=STATIC_KEYS) as served:
         askers = await everybody(served)
@@ -78,3 +79,5 @@ async def test_every_statement_by_everybody(tmp_path: Path) -> None:
             )
     if surprises:
         pytest.fail("\n".join(surprises))
+    record_property("statements", len(TEXTS))
+    record_property("asked", len(pairs))
