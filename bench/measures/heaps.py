@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.bodies import DIFFERENT, bodies
-from bench.clients import heapwork
+from bench.clients import heappace, heapwork
 from bench.clients.jobs import JobProtocol, Workers
 from bench.clients.load import Client
 from bench.clients.requests import Protocol, Requests, http, payloads, zadds, zpops
@@ -92,9 +92,10 @@ class _Work:
                 done = heapwork.run(served.endpoint, "work", self._count)
             return watch.reading(done.messages_per_s, done.seconds)
 
-    def paced(self, place: Path) -> heapwork.Worked:
+    def paced(self, over: str, place: Path) -> heappace.Paced:
         with Served(place, PARTITIONS_PACED) as served:
-            return heapwork.run(served.endpoint, "paced", min(PACED, self._count))
+            address = served.endpoint if over == "grpc" else f"127.0.0.1:{served.server.port}"
+            return heappace.run(over, address, min(PACED, self._count))
 
     # ---- theirs
 
@@ -187,25 +188,20 @@ def _own(name: str, side: object, bar: float, sizes: Sizes, directory: Path, ste
 
 
 def _latencies(work: _Work, sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
-    what = f"at {heapwork.PACE_PER_S} a second, {PARTITIONS_PACED} partitions, fsync"
-    rounds = []
-    for number in range(1, sizes.rounds + 1):
-        step(f"p95 {what}, round {number}")
-        rounds.append(work.paced(directory / f"paced-{number}"))
-    enqueues, pops = [each.enqueue_p95_ms for each in rounds], [each.pop_p95_ms for each in rounds]
-    return [
-        Figure(
-            name=f"p95 of an enqueue {what}",
-            value=middle(enqueues),
-            unit=Unit.MS,
-            bar=ENQUEUE_P95_BAR_MS,
-            spread=(min(enqueues), max(enqueues)),
-        ),
-        Figure(
-            name=f"p95 from an enqueue to its pop {what}",
-            value=middle(pops),
-            unit=Unit.MS,
-            bar=POP_P95_BAR_MS,
-            spread=(min(pops), max(pops)),
-        ),
-    ]
+    found = []
+    for over, called in (("v1", "/v1"), ("grpc", "unary gRPC")):
+        what = f"over {called}, {heappace.PACE_PER_S} a second, {PARTITIONS_PACED} partitions, fsync"
+        rounds = []
+        for number in range(1, sizes.rounds + 1):
+            step(f"p95 {what}, round {number}")
+            rounds.append(work.paced(over, directory / f"paced-{over}-{number}"))
+        enqueues, pops = [each.enqueue_p95_ms for each in rounds], [each.pop_p95_ms for each in rounds]
+        found += [
+            _p95(f"p95 of an enqueue {what}", enqueues, ENQUEUE_P95_BAR_MS),
+            _p95(f"p95 from an enqueue to its pop {what}", pops, POP_P95_BAR_MS),
+        ]
+    return found
+
+
+def _p95(name: str, values: list[float], bar_ms: float) -> Figure:
+    return Figure(name=name, value=middle(values), unit=Unit.MS, bar=bar_ms, spread=(min(values), max(values)))
