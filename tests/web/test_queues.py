@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.e2e.served import Served
-from tests.web.api import ask
+from tests.web.calls import ask
 from tests.web.rig import axe, go, shot
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.e2e.served import Served, served
-from tests.web.api import ask
+from tests.web.calls import ask
 from tests.web.rig import Lab, axe, go, shot, visit
 from tests.web.writer import writing
 

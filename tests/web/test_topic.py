@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.served import Served
-from tests.web.api import ask
+from tests.web.calls import ask
 from tests.web.hostile import EVIL
 from tests.web.rig import axe, go, shot
 from tests.web.writer import writing
