@@ -188,3 +188,15 @@ def test_events_are_cut_out_of_a_stream_however_it_comes() -> None:
         ("record", "a", {"n": 1}),
         ("tombstone", "b", {"n": 2}),
     ]
+
+
+def test_a_crash_is_no_problem_of_the_servers_also_within_another_error() -> None:
+    with Line(Weather()) as line:
+        loop = line.machine.loop
+        assert loop is not None
+        wrapped = ValueError("a callback failed")
+        wrapped.__context__ = SimulatedCrash("before a call")
+        for error in (SimulatedCrash("before a call"), wrapped, KeyError("a bug")):
+            loop.call_exception_handler({"message": "failed", "exception": error})
+        assert loop.problems == ["failed: KeyError('a bug')"]
+        loop.problems.clear()

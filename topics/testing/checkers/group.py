@@ -65,10 +65,7 @@ class _Group:
                     return
 
     def _apart(self) -> Iterator[Violation]:
-        longer: dict[str, int] = {}
-        for call in self.calls:
-            if call.verb == "group_extend" and call.ok and call.answer["deadline_ms"]:
-                longer[call.asked["claim"]] = max(longer.get(call.asked["claim"], 0), call.answer["deadline_ms"])
+        extends = [call for call in self.calls if call.verb == "group_extend" and call.ok]
         told = [call for call in self.claims if call.answer["deadline_ms"]]
         claims = sorted(told, key=lambda call: (call.answer["granted_ms"], call.done or 0))
         for at, second in enumerate(claims):
@@ -76,7 +73,10 @@ class _Group:
                 one, other = first.answer, second.answer
                 if one["last_seq"] < other["first_seq"] or other["last_seq"] < one["first_seq"]:
                     continue
-                deadline_ms = max(one["deadline_ms"], longer.get(one["claim"], 0))
+                # A claim that had run out may be extended when nobody has its records any more, so an extend that was
+                # answered later says nothing about who had them before.
+                own = [call for call in extends if call.asked["claim"] == one["claim"] and call.answered_before(second)]
+                deadline_ms = max([one["deadline_ms"], *(call.answer["deadline_ms"] for call in own)])
                 if other["granted_ms"] > deadline_ms or self._given_back(first, second):
                     continue
                 if self.topic.leases_synced or not self.history.power_lost(first.sent, second.done):
