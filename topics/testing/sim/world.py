@@ -28,7 +28,7 @@ from topics.testing.sim.ending import Ending
 from topics.testing.sim.faults import Faults
 from topics.testing.sim.machine import Machine
 from topics.testing.sim.network import Network
-from topics.testing.sim.plan import COPIES, HEAP, LEASE_MS, LOGS, PROMISES, QUEUES, ROUTERS
+from topics.testing.sim.plan import COPIES, HEAP, LEASE_MS, LOGS, PROMISES, QUEUES, ROUTERS, WINDOW_MS
 from topics.testing.sim.timeline import Timeline
 
 LIFE_MS = 1600
@@ -117,7 +117,7 @@ class World:
 
     def _set_up(self) -> None:
         for topic, config in LOGS.items():
-            self._make(f"/v0/topics/{topic}", config)
+            self._make(f"/v0/topics/{topic}", {"idempotency_window_ms": WINDOW_MS, **config})
         for topic, config in QUEUES.items():
             self._make(f"/v0/topics/{topic}", {"type": "queue", "lease_ms": LEASE_MS, **config})
         self._make("/v0/topics/heap", HEAP)
