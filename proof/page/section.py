@@ -100,7 +100,7 @@ SECTIONS = (
     Section(
         "coverage",
         "Coverage",
-        "Lines and branches that the tests reach, in each room of the package.",
+        "Lines and branches that the tests reach, in each room. [What they do not](proof/gaps.md), and why.",
         "make coverage",
         {"rooms.percent": COVERED_PERCENT},
     ),
