@@ -18,13 +18,19 @@ def rig() -> HeapRig:
     return rig
 
 
-def test_partitions_with_nothing_to_do_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heap may have a thousand partitions, and a message comes to one of them."""
+def waiting(partitions: int) -> tuple[HeapRig, Consumer]:
+    """A heap and somebody who waits for all that comes."""
     rig = HeapRig()
-    rig.heap(partitions=8)
+    rig.heap(partitions=partitions)
     consumer = Consumer(rig)
     consumer.stream.grant(100)
     rig.work()
+    return rig, consumer
+
+
+def test_partitions_with_nothing_to_do_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heap may have a thousand partitions, and a message comes to one of them."""
+    rig, consumer = waiting(partitions=8)
     looked: list[int] = []
     look = Heap.look
 
@@ -49,11 +55,7 @@ def test_partitions_with_nothing_to_do_are_not_looked_at(monkeypatch: pytest.Mon
 
 
 def test_not_even_a_look_is_taken_at_partitions_where_nothing_happened(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = HeapRig()
-    rig.heap(partitions=8)
-    consumer = Consumer(rig)
-    consumer.stream.grant(100)
-    rig.work()
+    rig, consumer = waiting(partitions=8)
     asked: list[int] = []
     is_still = Heap.is_still
 

@@ -1,58 +1,125 @@
-"""What a group's history must not show."""
+"""The checker of consumer groups: what is fine, and for each rule a history that it refuses."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from tests.testing.checkers.histories import Making
+from tests.testing.checkers.histories import Making, rules
+from topics.testing.checkers import Call
 from topics.testing.checkers.group import check_groups
 
-LEASE_MS = 100
+
+class Group(Making):
+    def consume(self, first: int, last: int, at: int = 100, claim: str = "", **more: Any) -> Call:
+        answer = {
+            "claim": claim or f"{first} at {at}", "first_seq": first, "last_seq": last,
+            "records": [(seq, seq) for seq in range(first, last + 1)], "granted_ms": at, "deadline_ms": at + 100,
+            "committed_seq": 0, "gap": None, **more,
+        }  # fmt: skip
+        return self.call("consume", {"group": "g"}, answer)
+
+    def say(self, verb: str, claim: Call, unknown: bool = False, **answer: Any) -> Call:
+        first, last = claim.answer["first_seq"], claim.answer["last_seq"]
+        asked = {"group": "g", "claim": claim.answer["claim"], "first_seq": first, "last_seq": last}
+        told = {"acked": last - first + 1, "deadline_ms": 0, **answer}
+        return self.call(f"group_{verb}", asked, None if unknown else told)
+
+    def broken(self) -> list[str]:
+        return rules(check_groups, self.history)
 
 
-def consume(making: Making, claim: str, granted_ms: int, first: int = 1, last: int = 2) -> None:
-    answer = {
-        "claim": claim,
-        "first_seq": first,
-        "last_seq": last,
-        "records": [(seq, seq) for seq in range(first, last + 1)],
-        "granted_ms": granted_ms,
-        "deadline_ms": granted_ms + LEASE_MS,
-        "committed_seq": 0,
-        "gap": None,
-    }
-    making.call("consume", {"group": "g"}, answer)
+def test_a_group_that_is_one() -> None:
+    made = Group()
+    made.write((1, 1), (2, 2), (3, 3))
+    first = made.consume(1, 2)
+    made.consume(3, 3)
+    made.say("ack", first, committed_seq=2)
+    made.consume(3, 3, at=300, committed_seq=2)
+    assert made.broken() == []
 
 
-def settle(making: Making, verb: str, claim: str, **answer: Any) -> None:
-    making.call(verb, {"group": "g", "claim": claim, "first_seq": 1, "last_seq": 2}, answer)
+def test_a_committed_seq_that_goes_back() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 2), committed_seq=2)
+    made.consume(3, 3, committed_seq=1)
+    assert made.broken() == ["back"]
 
 
-def rules(making: Making) -> list[str]:
-    return [violation.rule for violation in check_groups(making.end())]
+def test_two_who_have_the_same_records() -> None:
+    for at, expected in ((200, ["live"]), (201, [])):
+        made = Group()
+        made.consume(1, 3)
+        made.consume(3, 4, at=at)
+        assert made.broken() == expected
 
 
-@pytest.mark.parametrize(("granted_ms", "found"), [(50, ["group.live"]), (101, [])])
-def test_what_somebody_has_nobody_else_gets(granted_ms: int, found: list[str]) -> None:
-    making = Making(synced=True, leases_synced=True)
-    consume(making, "a", 0)
-    consume(making, "b", granted_ms, 2, 3)
-    assert rules(making) == found
+def test_records_that_are_kept_longer() -> None:
+    made = Group()
+    made.say("extend", made.consume(1, 3), deadline_ms=400)
+    made.consume(3, 4, at=300)
+    assert made.broken() == ["live"]
 
 
-def test_a_claim_that_is_extended_is_somebodys_for_longer() -> None:
-    making = Making(synced=True, leases_synced=True)
-    consume(making, "a", 0)
-    settle(making, "group_extend", "a", deadline_ms=300)
-    consume(making, "b", 200)
-    assert rules(making) == ["group.live"]
+def test_records_that_came_back_to_a_claim_were_nobodys_before() -> None:
+    made = Group()
+    first = made.consume(1, 3)
+    made.consume(3, 4, at=300)
+    made.say("extend", first, deadline_ms=600)
+    assert made.broken() == []
 
 
-def test_a_claim_that_ran_out_and_came_back_was_nobodys_meanwhile() -> None:
-    making = Making(synced=True, leases_synced=True)
-    consume(making, "a", 0)
-    consume(making, "b", 150)
-    settle(making, "group_extend", "a", deadline_ms=400)
-    assert rules(making) == []
+def test_records_that_may_have_been_given_back() -> None:
+    made = Group()
+    made.say("nack", made.consume(1, 3), unknown=True)
+    made.consume(1, 3, at=150)
+    assert made.broken() == []
+
+
+def test_acked_records_that_come_again() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 2))
+    made.consume(2, 3, at=300)
+    assert made.broken() == ["done"]
+
+
+def test_what_is_below_the_committed_seq_comes_again() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 3), acked=0, committed_seq=2)
+    made.consume(3, 3, at=300, committed_seq=2)
+    assert made.broken() == []
+    made.consume(2, 2, at=500, committed_seq=2)
+    assert made.broken() == ["done"]
+
+
+def test_a_claim_of_which_no_deadline_is_told_may_have_run_out() -> None:
+    made = Group()
+    made.consume(1, 2, at=0, deadline_ms=0)
+    made.consume(1, 2, at=0, deadline_ms=0)
+    assert made.broken() == []
+
+
+def test_an_ack_of_a_part_promises_nothing_of_the_rest() -> None:
+    made = Group()
+    made.say("ack", made.consume(1, 2), acked=1)
+    made.consume(2, 3, at=300)
+    assert made.broken() == []
+
+
+def test_a_record_that_was_passed_over() -> None:
+    made = Group()
+    made.write((1, 1), (2, 2))
+    made.say("ack", made.consume(2, 2), committed_seq=2)
+    assert made.broken() == ["passed"]
+
+
+def test_a_record_that_was_lost_and_told_is_not_passed_over() -> None:
+    made = Group()
+    made.write((1, 1), (2, 2))
+    made.say("ack", made.consume(2, 2, gap=(1, 1, "restart")), committed_seq=2)
+    assert made.broken() == []
+
+
+def test_a_claim_with_records_beside_its_range() -> None:
+    made = Group()
+    made.consume(1, 2, records=[(1, 1), (3, 3)])
+    assert made.broken() == ["range"]
