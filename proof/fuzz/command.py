@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Annotated, Final
 
@@ -16,7 +19,7 @@ from proof.fuzz import corpus
 from proof.fuzz.ledger import Ledger
 from proof.fuzz.shrinking import covering
 from proof.fuzz.targets import TARGETS
-from proof.fuzz.worker import inputs_of, search_apart
+from proof.fuzz.worker import Done, inputs_of, search_apart
 
 INPUTS: Final = 10_000_000
 ROUND_INPUTS: Final = 2_000_000
@@ -30,6 +33,7 @@ def fuzz(
     *decoders: str,
     inputs: int = INPUTS,
     minutes: Annotated[float, Parameter(help="Stop after so many minutes, wherever it is.")] = 0.0,
+    processes: Annotated[int, Parameter(help="How many decoders at a time.")] = os.cpu_count() or 1,
     keep: Annotated[
         bool, Parameter(help="Write a small corpus for the tests out of what was found, and stop.")
     ] = False,
@@ -46,32 +50,47 @@ def fuzz(
         return 0
     ledger = Ledger()
     deadline_s = time.monotonic() + minutes * 60 if minutes else float("inf")
-    _rounds(ledger, chosen, inputs, deadline_s, console)
+    _rounds(ledger, chosen, inputs, deadline_s, processes, console)
     _print(ledger, chosen, console)
     return 1 if any(ledger.of(name).crashes for name in chosen) else 0
 
 
-def _rounds(ledger: Ledger, chosen: Sequence[str], inputs: int, deadline_s: float, console: Console) -> None:
+def _rounds(
+    ledger: Ledger, chosen: Sequence[str], inputs: int, deadline_s: float, processes: int, console: Console
+) -> None:
+    """Decoders take turns, a few at a time; one whose round is over goes to the line's end until it had enough."""
     columns = (TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
+    line = deque(name for name in chosen if ledger.of(name).inputs < inputs)
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(processes) as pool:
         bars = {name: progress.add_task(name, total=inputs, completed=ledger.of(name).inputs) for name in chosen}
-        while waiting := [name for name in chosen if ledger.of(name).inputs < inputs]:
-            for name in waiting:
-                if time.monotonic() > deadline_s:
-                    return
+        searching: dict[Future[Done], str] = {}
+        while line or searching:
+            while line and len(searching) < processes and (left_s := deadline_s - time.monotonic()) > 0:
+                name = line.popleft()
                 entry = ledger.of(name)
                 entry.seeds += 1
-                count = min(ROUND_INPUTS, inputs - entry.inputs)
-                seconds = min(ROUND_S, deadline_s - time.monotonic())
-                done = search_apart(name, entry.seeds, count, partial(progress.advance, bars[name]), seconds)
-                entry.inputs += done.inputs
-                entry.traced += done.traced
-                entry.arcs = max(entry.arcs, done.arcs)
-                entry.crashes = len(done.crashes)
-                entry.seconds = round(entry.seconds + done.seconds, 1)
-                ledger.save()
-                for crash in done.crashes:
-                    console.print(f"{name}: {crash.what} at {crash.where}: {crash.data[:200]!r}", markup=False)
+                count, seconds = min(ROUND_INPUTS, inputs - entry.inputs), min(ROUND_S, left_s)
+                told = partial(progress.advance, bars[name])
+                searching[pool.submit(search_apart, name, entry.seeds, count, told, seconds)] = name
+            if not searching:
+                return
+            for over in wait(searching, return_when=FIRST_COMPLETED).done:
+                name = searching.pop(over)
+                _note(ledger, name, over.result(), console)
+                if ledger.of(name).inputs < inputs:
+                    line.append(name)
+
+
+def _note(ledger: Ledger, name: str, done: Done, console: Console) -> None:
+    entry = ledger.of(name)
+    entry.inputs += done.inputs
+    entry.traced += done.traced
+    entry.arcs = max(entry.arcs, done.arcs)
+    entry.crashes = len(done.crashes)
+    entry.seconds = round(entry.seconds + done.seconds, 1)
+    ledger.save()
+    for crash in done.crashes:
+        console.print(f"{name}: {crash.what} at {crash.where}: {crash.data[:200]!r}", markup=False)
 
 
 def keep_corpus(chosen: Sequence[str]) -> None:
