@@ -153,6 +153,13 @@ def test_compressed_buffers_are_refused_before_they_unfold(codec: str) -> None:
         decode_arrow_write(body, Query(""), LIMITS)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.month_day_nano_interval(), pa.null()])
+def test_a_stream_without_batches_has_no_records_whatever_they_would_be(kind: pa.DataType) -> None:
+    empty = pa.schema([("data", kind), ("tag", pa.string())]).empty_table()
+    with pytest.raises(InvalidRequest, match="must hold 1 to 8 records, not 0"):
+        decode_arrow_write(stream(empty), Query(""), LIMITS)
+
+
 def test_views_are_refused() -> None:
     assert "string_view" in refused({"data": pa.array(["1"], pa.string_view())}).message
 

@@ -108,13 +108,14 @@ def _field(head: memoryview, table: int, number: int) -> int:
 
 
 def _column(table: Any, name: str) -> Any | None:
-    """A column of text as one array; None when it is not there or all of it is null."""
+    """A column as one array; None when it is not there or all of it is null."""
     if name not in table.column_names:
         return None
     found = table.column(name)
     if found.null_count == len(found) and name != "data":
         return None
-    return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+    # A stream without batches has no chunks, and there are types of which nothing can be made.
+    return found.chunk(0) if found.num_chunks else pa.nulls(0)
 
 
 def _json_column(table: Any, name: str, null: bytes) -> list[Json] | None:

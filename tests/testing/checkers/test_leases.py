@@ -126,6 +126,15 @@ def test_a_job_that_comes_too_early() -> None:
         assert broken(made.history) == expected
 
 
+def test_a_job_that_was_a_dead_letter_has_waited_already() -> None:
+    for item, unknown, expected in ((2, False, []), (2, True, []), (1, False, ["early"])):
+        made = Making()
+        made.write((1, 1), asked={"delays": {1: 500}})
+        made.call("redrive", {}, None if unknown else {})
+        made.claim(grant(item, "a", 1100, 1200, born_ms=1000, id=1))
+        assert broken(made.history) == expected, "the job itself waits, whatever is taken back"
+
+
 def test_a_job_that_is_nowhere() -> None:
     made = Making()
     made.write((1, 1), (2, 2))

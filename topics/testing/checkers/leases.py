@@ -3,7 +3,8 @@
 For queues and heaps alike; an `item` is a seq or a message id. Verbs: `claim` answers `grants`, each a plain mapping of
 item, id, lease, granted_ms, deadline_ms, attempts, born_ms. `ack`, `nack`, `complete` and `extend` ask for `items` and
 `leases`; the answer has `skipped`, of an extend also `deadlines` by item. `write` and `enqueue` ask for `ids` and may
-have `delays`, in milliseconds by id. At the end `letters` answers the `ids` among the dead letters of a place.
+have `delays`, in milliseconds by id; the answer of a `write` has `seqs`. `redrive` takes dead letters back into their
+place. At the end `letters` answers the `ids` among the dead letters of a place.
 """
 
 from __future__ import annotations
@@ -137,11 +138,16 @@ class _Leases:
 
     def _not_early(self) -> Iterator[Violation]:
         delays: dict[int, int] = {}
+        written: set[Any] = set()
         for call in self.history.of(self.place, "write", "enqueue"):
             delays |= dict(call.asked.get("delays", {}))
-        for grants in self.grants.values():
+            written |= set(call.answer.get("seqs", ()))
+        redrives = [call for call in self.history.of(self.place, "redrive") if call.possible]
+        for item, grants in self.grants.items():
             for grant in grants:
-                if grant.granted_ms < grant.born_ms + delays.get(grant.id, 0):
+                # A dead letter that is taken back is a new job, which has waited already.
+                again = item not in written and any(call.sent < (grant.claim.done or 0) for call in redrives)
+                if grant.granted_ms < grant.born_ms + delays.get(grant.id, 0) and not again:
                     text = f"{grant.item} came {grant.granted_ms - grant.born_ms} ms after it was written"
                     yield self._fail("early", f"{text}, and was to wait for {delays[grant.id]} ms")
 
