@@ -132,6 +132,8 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
         ("create topic x with (ttl_ms = 'x')", 1, 31, ["an integer from 0 to 2^64-1"], "ttl_ms must be"),
         ("create topic x with (ttl_ms = 1, retention_seconds = 2)", 1, 54, [], "ttl_ms is said twice"),
         ("create topic x with (partitions = 2, partitions = 3)", 1, 51, [], "said twice"),
+        ("create topic x with (retention_seconds = -1)", 1, 42, ["a number from 0"], "retention_seconds is"),
+        ("create topic x with (retention_seconds = true)", 1, 42, ["a number from 0"], "retention_seconds is"),
         ("create topic x with (mode = 'max')", 1, 29, ['a topic of type "heap"'], "mode belongs to heaps"),
         ("create topic x with (ttl_ms = 5, type = 'heap')", 1, 31, None, "heap"),
         ("create topic x with (mode = 'max', type = 'heep')", 1, 43, None, "type must be"),
@@ -141,6 +143,10 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
         ("insert into topic x values ('hello')", 1, 29, None, "not JSON"),
         ("insert into topic x (tag) values ('a')", 1, 25, ["data"], "a record has data"),
         ("insert into topic x (data, price) values (1, 2)", 1, 28, ["data", "tag", "node", "meta"], "price is no"),
+        ("insert into topic x (data, data) values (1, 2)", 1, 28, [], "data is said twice"),
+        ("insert into topic x (data, tag) values (1, 2)", 1, 44, ["a string"], "tag is a string or NULL"),
+        ("insert into topic x values (1e)", 1, 29, ["a value for data"], "1e is no number"),
+        ("insert into topic x values (-1e999)", 1, 29, ["a value for data"], "1e999 is too large a number"),
         ("insert into topic x values (1, 2)", 1, 30, [")"], ", is not"),
         ("consume from x limit 0", 1, 22, ["a whole number from 1"], "a limit"),
         ("consume from x consumer c", 1, 16, None, "consumer is not"),
@@ -149,10 +155,14 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
         ("ack x group 'a b' upto 1", 1, 13, None, "is not the name of a group"),
         ("reset group g on x to 'yesterday'", 1, 23, None, "is not understood"),
         ("reset group g on x to timestamp 'yesterday'", 1, 33, None, "no time"),
+        ("reset group g on x to timestamp -5", 1, 33, None, "no time"),
+        ("reset group g on x to timestamp '1969-12-31 23:59'", 1, 33, None, "times begin in 1970"),
         ("alter topic x add source t on insert where (a = (select 1))", 1, 45, None, "a query cannot stand"),
         ("alter topic x add source t on insert where (count(*) > 1)", 1, 45, None, "an aggregate"),
         ("alter topic x add source t on insert where (a = ?)", 1, 49, ["a literal"], "no parameter"),
         ("alter topic x add source t on insert where (a, b)", 1, 48, [")"], "one condition"),
+        ("alter topic x add source t on insert where ()", 1, 45, ["an expression"], ") is not understood"),
+        ("alter topic x add source t on insert where (drop table x)", 1, 45, ["an expression"], "no expression"),
         ("alter topic x add source t on insert, insert", 1, 39, [], "INSERT is said twice"),
         (
             "alter topic x add source t on insert with (payload = 'all')",
@@ -161,6 +171,7 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
             ["'key'", "'full'", "'diff'"],
             "payload",
         ),
+        ("alter topic x add source t on insert with (payload = 'key', payload = 'key')", 1, 61, [], "said twice"),
         ("alter topic x add source t on insert from yesterday", 1, 43, ["NOW", "SNAPSHOT", "VERSION"], "yesterday"),
         ("alter topic x add source t on insert from now with (snapshot = true)", 1, 64, ["one of them"], "both say"),
         ("alter topic x add source t on insert with (snapshot = 1)", 1, 55, ["TRUE", "FALSE"], "snapshot is"),
@@ -170,6 +181,7 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
         ("register table t using delta location 'p' key (a) columns ('a')", 1, 60, None, "a has no type"),
         ("register table t using delta location 'p' key (b) columns ('a int')", 1, 16, ["a"], "no column b"),
         ("register table t using csv location 'p' with (heeder = true)", 1, 47, None, "no option of a table"),
+        ("register table t using csv location 'p' with (sep = ';', sep = ',')", 1, 58, [], "sep is said twice"),
         ("register table t using postgresql location 'postgresql://u:p@h/d' key (a)", 1, 16, None, "a password"),
         ("register table t using postgresql location 'host=h password=p' key (a)", 1, 16, None, "a password"),
         ("register or replace table if not exists t using csv", 1, 27, ["one of them"], "cannot both"),
@@ -180,7 +192,7 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
         ("create pipeline p as merge into delta.'p' select 1", 1, 43, ["KEY"], "select is not"),
         ("alter pipeline p stop", 1, 18, ["PAUSE", "RESUME"], "stop is not understood"),
         ("explain explain select 1", 1, 25, None, "not itself"),
-        ("", 1, 1, None, "no statement"),
+        ("", 1, 1, None, "there is no statement; expected SELECT, CREATE, "),
         ("select 'abc", 1, 8, ["'"], "a quote has no end"),
         ("select /* abc", 1, 8, ["*/"], "a comment has no end"),
         ("truncate x", 1, 1, None, "truncate is not understood here"),
@@ -218,6 +230,9 @@ def test_parameters_are_values_and_never_text() -> None:
     assert create == CreateTopic("t", (("ttl_ms", 5),))
     assert consume == Consume("t", limit=7)
     assert select == Select("select $1 from t where tag = $2", (1, evil))
+    assert parse("create topic t with (protect_groups = ?)", [["a", "b"]]) == [
+        CreateTopic("t", (("protect_groups", ("a", "b")),))
+    ]
 
 
 def test_numbered_parameters_may_be_used_again() -> None:
@@ -240,6 +255,11 @@ def test_numbered_parameters_may_be_used_again() -> None:
         ("consume from t limit ?", ["5"], "whole number"),
         ("consume from t limit ?", [True], "whole number"),
         ("select ?", [{"a": 1}], "a query takes"),
+        ("create topic t with (protect_groups = ?)", [{"a": 1}], "a string, a number, TRUE, FALSE, NULL or a list"),
+        ("create topic t with (protect_groups = ?)", [["a", 1]], "a string, a number, TRUE, FALSE, NULL or a list"),
+        ("reset group g on t to timestamp ?", [1.5], "this is no time"),
+        ("insert into topic t values (?)", [float("nan")], "NaN and infinities are not JSON numbers"),
+        ("insert into topic t values (?)", [object()], "data cannot be written as JSON"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(text: str, values: list[object], sentence: str) -> None:
@@ -265,3 +285,9 @@ def test_what_is_too_long_is_refused() -> None:
         parse("select '" + "x" * 1_048_576 + "'")
     with pytest.raises(InvalidSql, match="1000 at most"):
         parse("show topics;" * 1001)
+    with pytest.raises(InvalidSql, match="10001 parameters, of 10000 at most"):
+        parse("select 1", [0] * 10_001)
+    with pytest.raises(InvalidSql, match="an expression has at most 4096 bytes"):
+        parse(f"alter topic x add source t on insert where (a = '{'é' * 2048}')")
+    with pytest.raises(InvalidSql, match="a pipeline has at most 65536 bytes"):
+        parse(f"create pipeline p as insert into topic t select '{'é' * 32_768}' from stream o")

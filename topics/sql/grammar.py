@@ -48,7 +48,7 @@ def parse_script(
     given = Parameters(parameters)
     parts = _split(tokenize(text) if tokens is None else tokens)
     if not parts:
-        raise Reader(text, [], 1, given).fail("there is no statement", expected=list(_STARTS))
+        raise Reader(text, [], 1, given).fail("there is no statement", expected=["SELECT", *_STARTS])
     if len(parts) > SQL_STATEMENTS_MAX:
         raise InvalidSql(f"there are {len(parts)} statements, of {SQL_STATEMENTS_MAX} at most")
     statements = []
