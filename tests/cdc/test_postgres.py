@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.cdc.outboxes import everything, told
-from topics.cdc.outbox import Outbox, Place
+from topics.cdc import postgres
+from topics.cdc.outbox import Captured, Outbox, Place
 from topics.cdc.postgres import PostgresOutbox
-from topics.errors import DatabaseFailed, Forbidden, InvalidRequest, NotFound
+from topics.errors import DatabaseFailed, Forbidden, InvalidRequest, NotFound, NotInstalled
 from topics.tablemodel import TableColumn
 
 psycopg = pytest.importorskip("psycopg")
@@ -233,6 +235,7 @@ def test_installing_and_removing(one: Any, outbox: Outbox) -> None:
     insert(one, 1)
     one.commit()
     assert outbox.uninstall(TABLE) and [status.table for status in outbox.status()] == ["chat.other"]
+    assert outbox.status(TABLE) == [Captured(TABLE, False)]
     assert everything(outbox, TABLE) == []
     assert outbox.uninstall("chat.other") and not outbox.uninstall(TABLE)
     left = one.execute(
@@ -290,12 +293,12 @@ def test_the_columns_are_told_as_spark_calls_them(one: Any, outbox: Outbox) -> N
     )
     one.execute(
         "CREATE TABLE typed (a int, b smallint, c boolean, d real, e double precision, f date, g timestamp, "
-        "h timestamptz, i numeric, j uuid, k jsonb, l int[])"
+        "h timestamptz, i numeric, j uuid, k jsonb, l int[], m numeric(39,2))"
     )
     one.commit()
     kinds = [column.type for column in outbox.columns("typed")]
     assert kinds[:8] == ["int", "smallint", "boolean", "float", "double", "date", "timestamp_ntz", "timestamp"]
-    assert kinds[8:] == ["string"] * 4
+    assert kinds[8:] == ["string"] * 5
 
 
 def test_what_cannot_be(one: Any, outbox: Outbox, database: str) -> None:
@@ -311,3 +314,34 @@ def test_what_cannot_be(one: Any, outbox: Outbox, database: str) -> None:
         outbox.install("keyless")
     with pytest.raises(DatabaseFailed, match="cannot be reached"):
         PostgresOutbox("postgresql://127.0.0.1:1/x")
+
+
+def test_what_fails_half_way_leaves_nothing(one: Any, outbox: Outbox) -> None:
+    one.execute("CREATE SCHEMA seen")
+    one.execute(f"CREATE VIEW seen.messages AS SELECT id FROM {TABLE}")
+    one.commit()
+    with pytest.raises(InvalidRequest, match=r"PostgreSQL says: .*view"):
+        outbox.install("seen.messages", ["id"])
+    assert one.execute("SELECT to_regclass('seen.topics_outbox')").fetchall() == [(None,)]
+    assert [status.table for status in outbox.status()] == [TABLE]
+
+
+def test_a_server_that_goes_away_is_told_as_such(one: Any, outbox: Outbox) -> None:
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    one.execute(f"SELECT pg_terminate_backend(pid, 10000) {others}")
+    for _ in range(2):
+        with pytest.raises(DatabaseFailed, match=r"PostgreSQL says: .*connection"):
+            outbox.settled(TABLE)
+
+
+def test_an_older_server_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "VERSION_MIN", 990_000)
+    with pytest.raises(InvalidRequest, match=r"this is PostgreSQL \d\d, and capturing changes needs 14 or later"):
+        PostgresOutbox(database)
+
+
+def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(NotInstalled, match=r"pip install 'topics\[postgres\]'") as refused:
+        PostgresOutbox("postgresql://127.0.0.1:1/x")
+    assert refused.value.detail == {"install": "pip install 'topics[postgres]'"}

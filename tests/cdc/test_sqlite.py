@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cdc.outboxes import everything, told
+from topics.cdc import sqlite
 from topics.cdc.outbox import OUTBOX, Outbox, Place
 from topics.cdc.sqlite import SqliteOutbox
 from topics.errors import DatabaseFailed, InvalidRequest, NotFound
@@ -123,6 +124,54 @@ def test_a_table_that_is_gone_can_be_removed(writer: sqlite3.Connection, outbox:
     assert _schema(writer) == []
 
 
+def test_an_outbox_that_is_gone_is_made_again_or_removed(writer: sqlite3.Connection, outbox: Outbox) -> None:
+    outbox.install("messages")
+    writer.execute(f"DROP TABLE {OUTBOX}")
+    with pytest.raises(sqlite3.OperationalError, match=OUTBOX):
+        writer.execute("INSERT INTO messages (id) VALUES (1)")
+    with pytest.raises(NotFound, match="`topics cdc install` makes it"):
+        outbox.status("messages")
+    assert outbox.install("messages") and not outbox.install("messages")
+    assert OUTBOX in dict(_schema(writer))
+    writer.execute("INSERT INTO messages (id) VALUES (1)")
+    assert [told(change)[1] for change in everything(outbox, "messages")] == [{"id": 1}]
+    writer.execute(f"DROP TABLE {OUTBOX}")
+    assert outbox.uninstall("messages")
+    assert [name for name, _ in _schema(writer)] == ["messages"]
+    writer.execute("INSERT INTO messages (id) VALUES (2)")
+
+
+def test_what_fails_half_way_leaves_nothing(writer: sqlite3.Connection, outbox: Outbox) -> None:
+    writer.execute("CREATE VIEW seen AS SELECT id FROM messages")
+    before = _schema(writer)
+    with pytest.raises(InvalidRequest, match="SQLite says: cannot create AFTER trigger on view"):
+        outbox.install("seen", ["id"])
+    assert _schema(writer) == before
+    assert outbox.install("messages"), "nothing is open any more"
+
+
+def test_an_error_is_told_even_when_nothing_can_be_taken_back(outbox: Outbox) -> None:
+    outbox.install("messages")
+    with pytest.raises(OSError, match="no room"), outbox.snapshot("messages"):
+        outbox.close()
+        raise OSError("no room for the snapshot")
+
+
+def test_who_cannot_commit_for_now_may_try_again(
+    writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.01)
+    outbox = SqliteOutbox(str(tmp_path / "chat.db"))
+    writer.execute("BEGIN")
+    before = _schema(writer)
+    with pytest.raises(DatabaseFailed, match="SQLite says: database is locked"):
+        outbox.install("messages")
+    writer.execute("COMMIT")
+    assert _schema(writer) == before
+    assert outbox.install("messages")
+    outbox.close()
+
+
 def _schema(writer: sqlite3.Connection) -> list[tuple[str, str]]:
     found = writer.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1")
     return found.fetchall()
@@ -147,8 +196,12 @@ def test_what_cannot_be(writer: sqlite3.Connection, outbox: Outbox, tmp_path: Pa
     writer.execute("CREATE TABLE keyless (a)")
     with pytest.raises(InvalidRequest, match="no primary key"):
         outbox.install("keyless")
-    with pytest.raises(InvalidRequest, match="topics cdc install"):
+    with pytest.raises(NotFound, match="topics cdc install"):
         outbox.changes("messages", Place(), 9, 9)
+    with pytest.raises(NotFound, match="topics cdc install"):
+        outbox.settled("messages")
+    with pytest.raises(NotFound, match="topics cdc install"), outbox.snapshot("messages"):
+        pass
     with pytest.raises(DatabaseFailed, match="cannot be opened"):
         SqliteOutbox(str(tmp_path / "missing.db"))
     (tmp_path / "text.db").write_text("this is no database, and long enough to be seen as none" * 20)

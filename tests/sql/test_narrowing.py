@@ -48,6 +48,10 @@ ALL = "all of it"
         ("tag > 'a'", ALL),
         ("ts > to_timestamp(random())", ALL),
         ("ts > data->>'x'", ALL),
+        ("ts > 5", ALL),
+        ("node IN (1, 2)", ALL),
+        ("node LIKE 'a%'", ALL),
+        ("tag LIKE 'a%' AND tag LIKE 'ab%'", "tag beginning with 'a'"),
         ("other.seq > 3", ALL),
         ("abs(seq) > 3", ALL),
     ],
@@ -67,6 +71,8 @@ def test_what_a_condition_leaves(condition: str, what: str) -> None:
         ("SELECT * FROM a POSITIONAL JOIN b WHERE b.seq > 3", [ALL, ALL]),
         ("SELECT * FROM a SEMI JOIN b USING (seq) WHERE a.seq > 3", [ALL, ALL]),
         ("SELECT * FROM a TABLESAMPLE 10% WHERE seq > 3", [ALL]),
+        ("SELECT * FROM a PIVOT (count(*) FOR tag IN ('x')) WHERE seq > 3", [ALL]),
+        ("SELECT * FROM (a ASOF JOIN b ON a.ts >= b.ts) WHERE b.seq > 3", [ALL, ALL]),
         ("SELECT * FROM (SELECT * FROM a) WHERE seq > 3", [ALL]),
         ("SELECT * FROM (SELECT * FROM a WHERE seq > 3) WHERE seq < 9", ["seq from 4"]),
         ("SELECT * FROM a WHERE seq > 3 AND seq IN (SELECT seq FROM b WHERE seq < 7)", ["seq from 4", "seq to 6"]),
@@ -84,3 +90,7 @@ def test_parameters_narrow_like_literals() -> None:
     assert read("SELECT * FROM t WHERE seq > $1", "7") == [ALL]
     (bound,) = narrowed(tables(parse("SELECT $1 FROM t WHERE ts > $2::timestamptz")), ["x", "2026-01-01"])[0].times
     assert (bound.text, bound.parameters, bound.after) == ("CAST($1 AS TIMESTAMPTZ)", ("2026-01-01",), True)
+
+
+def test_a_sample_is_taken_before_the_conditions() -> None:
+    assert read("SELECT * FROM a WHERE seq > 3 USING SAMPLE 5 ROWS") == [ALL]

@@ -226,6 +226,11 @@ def test_several_statements_are_each_read(script: list[Statement]) -> None:
             "reset group g on t to timestamp '2026-01-28T12:00:00+01:00'",
             "RESET GROUP 'g' ON t TO TIMESTAMP '2026-01-28 11:00:00.000+00:00'",
         ),
+        (f"reset group g on t to timestamp {U64_MAX}", f"RESET GROUP 'g' ON t TO TIMESTAMP {U64_MAX}"),
+        (
+            "alter topic x add source t on delete, insert where (a = 1) partition by (b, c) with (payload = 'diff')",
+            "ALTER TOPIC x ADD SOURCE t ON DELETE, INSERT WHERE (a = 1) PARTITION BY (b, c) WITH (payload = 'diff')",
+        ),
         ('drop topic "if"', 'DROP TOPIC "if"'),
     ],
 )

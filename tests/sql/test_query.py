@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from topics.sql.query import NotAQuery, Spliced, parse, plain_count, tables
+from topics.sql.query import TABLES_MAX, NotAQuery, Spliced, parse, plain_count, tables
 
 
 def found(text: str) -> list[str]:
@@ -49,11 +49,20 @@ def test_every_table_is_found(text: str, names: list[str]) -> None:
         "SELECT 1; SELECT 2",
         "SELECT * FROM",
         "WITH x AS (SELECT 1)",
+        "SELECT * FROM :x.orders",
+        "SELECT * FROM range(3).orders",
     ],
 )
 def test_what_does_more_than_read_topics_is_refused(text: str) -> None:
     with pytest.raises(NotAQuery):
         parse(text)
+
+
+def test_a_query_names_so_many_tables_and_no_more() -> None:
+    names = [f"t{number}" for number in range(TABLES_MAX + 1)]
+    assert found(f"SELECT 1 FROM {', '.join(names[:-1])}") == names[:-1]
+    with pytest.raises(NotAQuery, match=f"at most {TABLES_MAX} tables, and this one {TABLES_MAX + 1}"):
+        parse(f"SELECT 1 FROM {', '.join(names)}")
 
 
 def test_tables_get_other_names_and_answer_to_the_old_ones() -> None:

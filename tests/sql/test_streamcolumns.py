@@ -60,6 +60,7 @@ def test_a_table_whose_columns_are_known_is_asked_for_no_other(query: str, word:
         "SELECT n FROM (SELECT count(*) AS n FROM STREAM o) x",
         "SELECT o.tag FROM STREAM o WHERE EXISTS (SELECT 1 FROM users WHERE id = o.tag AND whatever)",
         "SELECT * FROM STREAM o",
+        "(nothing_that_is_understood) UNION SELECT tagg FROM STREAM o",
     ],
 )
 def test_what_may_be_there_is_let_through(query: str) -> None:

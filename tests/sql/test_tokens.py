@@ -52,6 +52,13 @@ def test_what_has_no_end_is_refused_where_it_begins(text: str, column: int) -> N
     assert refused.value.detail["column"] == column
 
 
+@pytest.mark.parametrize("text", ["select {# a", "select {# -- a", "select -- 'b\n /* ' */ \"c\" {# d"])
+def test_what_cannot_be_read_for_another_reason_says_so(text: str) -> None:
+    with pytest.raises(InvalidSql, match="this cannot be read as SQL") as refused:
+        tokenize(text)
+    assert (refused.value.detail["line"], refused.value.detail["column"]) == (1, 1)
+
+
 def test_half_a_character_is_refused() -> None:
     with pytest.raises(InvalidSql, match="surrogate"):
         tokenize("'\ud800'")

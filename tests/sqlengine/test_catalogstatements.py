@@ -66,6 +66,9 @@ async def test_a_route_about_an_unknown_column_is_refused(tmp_path: Path) -> Non
         assert await rows(client, "SHOW ROUTES") == []
         await client.sql("ALTER TOPIC news ADD SOURCE chat.messages ON INSERT FROM SNAPSHOT WHERE (before.body = body)")
         assert [row[6] for row in await rows(client, "SHOW ROUTES")] == ["snapshot"]
+        described = dict(await rows(client, 'DESCRIBE PIPELINE "routes:chat.messages"'))  # type: ignore[arg-type]
+        assert (described["kind"], described["table"]) == ("routes", "chat.messages")
+        assert "definition" not in described and "config" not in described, "it has its routes in place of one"
 
 
 @on_loop

@@ -9,8 +9,8 @@ import pytest
 
 import topics
 from tests.client.rig import on_loop
+from tests.sqlengine.rig import embedded, engine_of, host_of
 from topics import SqlResult, errors
-from topics.embedded import Embedded
 from topics.errors import Forbidden
 from topics.sqlengine.executor import Executor
 from topics.sqlengine.result import as_values
@@ -157,6 +157,7 @@ async def test_consume_without_a_group_only_reads(tmp_path: Path) -> None:
         assert [row[1:3] for row in await rows(client, "CONSUME FROM orders PARTITION 1 FROM 2")] == [[1, 2]]
         assert await rows(client, "CONSUME FROM orders FROM LATEST") == []
         assert len(await rows(client, "CONSUME FROM orders LIMIT 4")) == 4
+        assert [row[1:3] for row in await rows(client, "CONSUME FROM orders LIMIT 3")] == everything[:3]
         assert await rows(client, "SHOW GROUPS") == []
         with pytest.raises(errors.InvalidRequest, match="partitions 0 to 1"):
             await client.sql("CONSUME FROM orders PARTITION 2")
@@ -246,9 +247,7 @@ async def test_what_was_done_is_not_done_again_because_the_rest_has_to_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with topics.open(tmp_path) as client:
-        transport = client._transport
-        assert isinstance(transport, Embedded) and transport._host is not None
-        engine = transport._host.engine
+        engine = engine_of(client)
         submit, count = engine.submit, 0
 
         def full_at_the_second(command: Any) -> Any:
@@ -365,9 +364,8 @@ THEIRS = [
 @on_loop
 async def test_every_statement_needs_its_scopes_and_every_name_its_prefix(tmp_path: Path) -> None:
     async with topics.open(tmp_path) as client:
-        transport = client._transport
-        assert isinstance(transport, Embedded) and transport._host is not None
-        executor = Executor(transport._host, transport._settings, transport._limits)
+        transport = embedded(client)
+        executor = Executor(host_of(client), transport._settings, transport._limits)
         await client.sql("CREATE TOPIC mine; CREATE TOPIC theirs; INSERT INTO TOPIC theirs VALUES (1)")
         for text, scopes in MINE:
             for missing in scopes.split():
@@ -381,4 +379,11 @@ async def test_every_statement_needs_its_scopes_and_every_name_its_prefix(tmp_pa
         every = "SHOW TOPICS; SELECT DISTINCT topic_id FROM system.topics; SELECT topic_id FROM system.partitions"
         for result in as_values(await executor.run(every, (), Restricted("read"))):
             assert [row[0] for row in result.rows] == ["mine"]
+        for name, target in (("minepipe", "mine2"), ("minepipe2", "theirs"), ("theirpipe", "mine2")):
+            await client.sql(f"CREATE PIPELINE {name} AS INSERT INTO TOPIC {target} SELECT tag FROM STREAM mine")
+        listed = "SHOW PIPELINES; SELECT pipeline_id FROM system.pipelines"
+        for result in as_values(await executor.run(listed, (), Restricted("read"))):
+            assert [row[0] for row in result.rows] == ["minepipe"], "all names of a pipeline have to be theirs"
         await executor.close()
+        with pytest.raises(errors.ShuttingDown):
+            await executor.run("SELECT 1", (), Restricted("read"))

@@ -31,3 +31,13 @@ async def test_a_client_that_was_closed_and_opened_again_has_it(tmp_path: Path) 
         async with client:
             (result,) = await client.sql("SELECT 1 AS one")
             assert result.rows == [[1]]
+
+
+@on_loop
+async def test_what_is_broken_is_not_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "topics.sqlengine.executor", raising=False)
+    monkeypatch.setitem(sys.modules, "topics.sqlengine.selecting", None)
+    async with topics.open(tmp_path) as client:
+        with pytest.raises(ModuleNotFoundError) as raised:
+            await client.sql("SELECT 1")
+        assert raised.value.name == "topics.sqlengine.selecting"

@@ -107,3 +107,17 @@ def test_what_needs_too_much_memory_is_refused(connection: duckdb.DuckDBPyConnec
         connection.execute("SELECT * FROM range(50000000) t(i) ORDER BY hash(i)").fetchall()
     error = refusal(raised.value, Origin("", 0, 1), Spliced("", [], []), 7)
     assert isinstance(error, QueryTooExpensive) and error.detail == {"limit": "memory_bytes", "max": 7}
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [("boom", "boom"), ("{boom", "Invalid Input Error: {boom")],
+)
+def test_an_error_without_a_place_says_what_it_is(
+    connection: duckdb.DuckDBPyConnection, said: str, message: str
+) -> None:
+    text = f"SELECT error('{said}')"
+    with pytest.raises(duckdb.Error) as raised:
+        connection.execute(text)
+    error = refusal(raised.value, Origin(text, 0, 1), Spliced(text, [], []), 1)
+    assert isinstance(error, InvalidSql) and (error.message, error.detail) == (message, {})

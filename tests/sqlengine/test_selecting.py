@@ -1,21 +1,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import topics
-from tests.client.rig import on_loop, soon
+from tests.client.rig import GUARD_SECONDS, on_loop, soon
+from tests.sqlengine.rig import embedded, engine_of, host_of
 from topics import errors
 from topics.core.commands import Append
 from topics.core.records import Records
-from topics.embedded import Embedded
+from topics.sql.grammar import Origin
 from topics.sql.statements import Select
-from topics.sqlengine.selecting import Selecting, tables_of
+from topics.sqlengine import scan
+from topics.sqlengine import selecting as selecting_module
+from topics.sqlengine.result import as_values
+from topics.sqlengine.sandbox import Sandbox
+from topics.sqlengine.scan import PartitionScan, Step
+from topics.sqlengine.selecting import Selecting, Source, tables_of
 
 RECORDS = 600
 
@@ -42,9 +50,7 @@ async def filled(path: Path, **settings: int) -> AsyncIterator[topics.Client]:
 
 async def checkpoint(client: topics.Client) -> None:
     """What is written by now goes into segments."""
-    transport = client._transport
-    assert isinstance(transport, Embedded) and transport._host is not None
-    await transport._host.checkpoint()
+    await host_of(client).checkpoint()
 
 
 async def rows(client: topics.Client, text: str, *params: object) -> list[list[Any]]:
@@ -187,6 +193,13 @@ async def test_a_query_that_is_wrong_says_where(tmp_path: Path) -> None:
         with pytest.raises(errors.InvalidSql) as refused:
             await client.sql("SELECT orders.seq + 'x'::int FROM orders")
         assert "Could not convert string 'x'" in refused.value.message
+        with pytest.raises(errors.InvalidSql) as refused:
+            await client.sql("SELECT seq FROM orders WHERE ts > 'soon'")
+        assert (refused.value.detail["line"], refused.value.detail["column"]) == (1, 35)
+        assert 'invalid timestamp field format: "soon"' in refused.value.message
+        with pytest.raises(errors.InvalidSql, match="boom") as refused:
+            await client.sql("SELECT 1; SELECT error('{boom')")
+        assert refused.value.detail == {"statement": 2}, "it stands nowhere in the text"
         with pytest.raises(errors.TopicNotFound):
             await client.sql("SELECT * FROM stock")
         with pytest.raises(errors.InvalidSql, match=r"there are system\.topics"):
@@ -240,6 +253,9 @@ async def test_a_query_has_a_bound_on_memory_and_rows(tmp_path: Path) -> None:
             await client.sql("SELECT * FROM range(1001)")
         assert refused.value.detail["limit"] == "rows"
         assert len(await rows(client, "SELECT * FROM range(1000)")) == 1000
+        with pytest.raises(errors.QueryTooExpensive, match="select fewer columns or rows") as refused:
+            await client.sql("SELECT repeat('x', 100000) FROM range(1000)")
+        assert refused.value.detail == {"limit": "memory_bytes", "max": 32 << 20, "statement": 1}
 
 
 @on_loop
@@ -250,20 +266,123 @@ async def test_explain_says_what_is_read(tmp_path: Path) -> None:
         assert any("count_star" in line for _, line in plan)
 
 
+@asynccontextmanager
+async def chosen(client: topics.Client, text: str) -> AsyncIterator[tuple[Selecting, Select, Callable[[], Source]]]:
+    """A query that is run by hand: all queries, this one, and its only table as it is now."""
+    selecting = Selecting(engine_of(client), embedded(client)._settings)
+    select = Select(text)
+    ((table, needed),) = tables_of(select)
+    yield selecting, select, lambda: selecting.source(table, needed)
+    await selecting.close()
+
+
 @on_loop
 async def test_a_plain_count_waits_for_what_cannot_be_read_yet(tmp_path: Path) -> None:
     async with topics.open(tmp_path) as client:
         await client.topic("orders").create(durability="fsync")
-        transport = client._transport
-        assert isinstance(transport, Embedded) and transport._host is not None
-        engine = transport._host.engine
-        selecting = Selecting(engine, transport._settings)
-        select = Select("SELECT count(*) FROM orders")
-        ((table, needed),) = tables_of(select)
-        ticket = engine.submit(Append("orders", Records.of([{"data": 1}])))
-        assert not ticket.done
-        assert selecting.counted(select, [selecting.source(table, needed)]) is None
-        await transport._host.answer(ticket)
-        counted = selecting.counted(select, [selecting.source(table, needed)])
-        assert counted is not None and counted.rows == [[1]]
-        await selecting.close()
+        async with chosen(client, "SELECT count(*) FROM orders") as (selecting, select, source):
+            ticket = engine_of(client).submit(Append("orders", Records.of([{"data": 1}])))
+            assert not ticket.done
+            assert selecting.counted(select, [source()]) is None
+            await host_of(client).answer(ticket)
+            counted = selecting.counted(select, [source()])
+            assert counted is not None and counted.rows == [[1]]
+
+
+@on_loop
+async def test_a_topic_made_anew_while_it_is_read_ends_the_query(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").write(1)
+        async with chosen(client, "SELECT seq FROM orders") as (selecting, select, source):
+            before = source()
+            await client.topic("orders").drop()
+            await client.topic("orders").write(2)
+            origin = Origin(select.text, 0, 1)
+            with pytest.raises(errors.TopicRecreated, match="made anew while it was read"):
+                await selecting.run(select, [before], origin)
+            assert as_values([await selecting.run(select, [source()], origin)])[0].rows == [[1]]
+
+
+@pytest.mark.parametrize("breaking", [1, 8])
+@on_loop
+async def test_what_breaks_under_a_query_is_no_fault_of_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaking: int
+) -> None:
+    monkeypatch.setattr(scan, "STEP_RECORDS", 10)
+    step, count = PartitionScan.step, 0
+
+    def broken(part: PartitionScan) -> Step:
+        nonlocal count
+        count += 1
+        if count == breaking:
+            raise OSError("the disk is gone")
+        return step(part)
+
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").write_many([{"data": number} for number in range(100)])
+        monkeypatch.setattr(PartitionScan, "step", broken)
+        with pytest.raises(errors.Internal) as failed:
+            await client.sql("SELECT seq FROM orders")
+        assert (failed.value.message, failed.value.detail) == ("a query failed: the disk is gone", {"statement": 1})
+        assert await rows(client, "SELECT sum(seq) FROM orders") == [[5050]]
+
+
+@on_loop
+async def test_a_table_longer_than_a_step_is_read_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "STEP_RECORDS", 100)
+    async with filled(tmp_path) as client:
+        every = "SELECT count(*), sum(seq) FROM orders WHERE partition = 0 AND seq > 0"
+        assert await rows(client, every) == [[601, 601 * 602 // 2]]
+        tagged = "SELECT count(*) FROM orders WHERE tag LIKE 't1-%'"
+        assert await rows(client, tagged) == [[240]]
+
+
+@on_loop
+async def test_two_first_queries_at_once_leave_one_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Sandbox] = []
+    both = threading.Barrier(2, timeout=GUARD_SECONDS)
+    first_answered = threading.Event()
+
+    def together(memory_bytes: int) -> Sandbox:
+        sandbox = Sandbox(memory_bytes)
+        both.wait()
+        made.append(sandbox)
+        if len(made) == 2:
+            assert first_answered.wait(GUARD_SECONDS)
+        return sandbox
+
+    monkeypatch.setattr(selecting_module, "Sandbox", together)
+    async with topics.open(tmp_path) as client:
+        asking = [asyncio.ensure_future(rows(client, f"SELECT {number}")) for number in (1, 2)]
+        await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+        first_answered.set()
+        assert await soon(asyncio.gather(*asking)) == [[[1]], [[2]]]
+        first, late = made
+        assert first.connect().execute("SELECT 3").fetchall() == [(3,)]
+        with pytest.raises(duckdb.ConnectionException):
+            late.connect()
+
+
+@on_loop
+async def test_a_value_that_does_not_fit_is_the_fault_of_the_query(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").write_many([{"data": n} for n in range(1000)])
+        await client.topic("orders").write("boom")
+        with pytest.raises(errors.InvalidSql, match="Could not convert string 'boom' to INT32") as refused:
+            await client.sql("SELECT (data->>'$')::int FROM orders")
+        assert (refused.value.detail["line"], refused.value.detail["column"]) == (1, 20)
+
+
+@on_loop
+async def test_words_of_a_query_that_look_like_an_error_are_only_words(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        with pytest.raises(errors.InvalidSql, match="x"):
+            await client.sql("""SELECT error('{"exception_message":"x","location":"y"}')""")
+
+
+@on_loop
+async def test_a_time_that_is_in_no_calendar_of_ours_is_refused(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        for value in ("'infinity'::timestamptz", "'-infinity'::timestamp", "'infinity'::date", "'12000-01-01'::date"):
+            with pytest.raises(errors.InvalidSql, match=r"CAST\(at AS VARCHAR\)"):
+                await client.sql(f"SELECT {value} AS at")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+
+import pytest
 
 import topics
 from tests.client.rig import on_loop
+from tests.sqlengine.rig import engine_of
 from topics.sql.systemcolumns import columns_of
+from topics.sqlengine import systemtables
+from topics.sqlengine.access import FullAccess
 
 
 @on_loop
@@ -31,3 +37,18 @@ async def test_queues_and_heaps_count_their_jobs_by_state(tmp_path: Path) -> Non
         ]
         (joined,) = await client.sql("SELECT t.type, count(*) FROM system.topics t GROUP BY 1 ORDER BY 1")
         assert joined.rows == [["heap", 1], ["log", 1], ["queue", 1]]
+
+
+@on_loop
+async def test_many_topics_are_looked_at_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systemtables, "SLICE", 2)
+    async with topics.open(tmp_path) as client:
+        names = [f"t{number}" for number in range(5)]
+        for name in names:
+            await client.topic(name).create()
+        engine = engine_of(client)
+        others_turn = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(others_turn.set_result, None)
+        table = await systemtables.SystemTables(engine).table("topics", FullAccess())
+        assert [row[0] for row in table.rows] == names
+        assert others_turn.done(), "others had their turn meanwhile"

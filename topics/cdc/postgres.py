@@ -14,6 +14,7 @@ from topics.cdc.postgrestext import TableName
 from topics.errors import DatabaseFailed, Forbidden, InvalidRequest, NotFound, NotInstalled
 from topics.tablemodel import TableColumn
 
+INSTALL = "pip install 'topics[postgres]'"
 VERSION_MIN = 140_000
 """As PostgreSQL counts: 14, which replaces triggers without locking readers out."""
 
@@ -23,7 +24,7 @@ class PostgresOutbox:
         try:
             self._psycopg: Any = import_module("psycopg")
         except ImportError:
-            raise NotInstalled("PostgreSQL needs its client: pip install 'topics[postgres]'") from None
+            raise NotInstalled(f"PostgreSQL needs its client: {INSTALL}", install=INSTALL) from None
         try:
             self._connection = self._psycopg.connect(location, autocommit=True)
         except self._psycopg.Error as error:

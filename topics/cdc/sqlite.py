@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +16,8 @@ from topics.tablemodel import TableColumn
 
 BUSY_SECONDS = 30.0
 """How long to wait for another writer."""
+_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+"""What is wrong with the file for now, and not with what was asked."""
 
 
 class SqliteOutbox:
@@ -67,7 +69,7 @@ class SqliteOutbox:
                 expected=", ".join(names),
             )
         wanted = self._wanted(table, chosen)
-        if self._triggers(table) == wanted:
+        if self._triggers(table) == wanted and self._exists():
             return False
         with self._together():
             for statement in text.outbox():
@@ -137,6 +139,8 @@ class SqliteOutbox:
 
     def settled(self, table: str) -> int:
         """There is one writer at a time: what is seen is all that there is."""
+        # One that is not there is told as such: by the sequence alone it would be one in which nothing came yet.
+        self._ask(f"SELECT 1 FROM {OUTBOX} LIMIT 0")
         found = self._ask("SELECT seq FROM sqlite_sequence WHERE name = ?", [OUTBOX])
         return int(found[0][0]) if found else 0
 
@@ -168,18 +172,24 @@ class SqliteOutbox:
             self._connection.execute(begin)
             try:
                 yield
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # Some errors have taken it back already; the first one is to be told.
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            hint = "; `topics cdc install` makes it" if f"no such table: {OUTBOX}" in str(error) else ""
-            raise InvalidRequest(f"SQLite says: {error}{hint}") from None
+            # The lowest byte is the kind of error; of errors of the module itself there is none.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING:
+                raise DatabaseFailed(f"SQLite says: {error}") from None
+            if f"no such table: {OUTBOX}" in str(error):
+                raise NotFound(f"SQLite says: {error}; `topics cdc install` makes it") from None
+            raise InvalidRequest(f"SQLite says: {error}") from None
 
 
 def _batches(cursor: sqlite3.Cursor, batch: int) -> Iterator[list[Json]]:

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 LOCAL: Final = "local[*]"
 _CONNECT: Final = "sc://"
 _QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-_ALWAYS: Final = {"spark.sql.session.timeZone": "UTC"}
+ALWAYS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # A text of somebody else's, such as a pipeline, names no file and no variable of this machine.
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.variable.substitute": "false",
+}
+"""What every session of ours has, unless it is told otherwise."""
 
 
 class NoJava(Exception):
@@ -41,7 +47,7 @@ def session(
         environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name)
     builder = builder.remote(master) if master.startswith(_CONNECT) else builder.master(master)
-    settings = {**_ALWAYS, **({} if master.startswith(_CONNECT) else _QUIET), **(config or {})}
+    settings = {**ALWAYS, **({} if master.startswith(_CONNECT) else _QUIET), **(config or {})}
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = _started(builder)

@@ -14,6 +14,7 @@ from topics.limits import SOURCE_EXPRESSION_BYTES_MAX
 from topics.sql.place import Place
 from topics.sql.quoting import requoted
 from topics.sql.reader import Reader
+from topics.sql.sparkfunctions import beyond_rows
 from topics.sql.tokens import Kind, Token
 
 _REFUSED: dict[type[exp.Expr], str] = {
@@ -70,9 +71,9 @@ def _checked(reader: Reader, tokens: list[Token]) -> tuple[str, Place]:
         tree.sql(dialect="spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (SqlglotError, RecursionError) as error:
         raise reader.fail(f"this is no expression: {_reason(error)}", place, ["an expression"]) from error
-    for kind, name in _REFUSED.items():
-        if tree.find(kind) is not None:
-            raise reader.fail(f"{name} cannot stand in what is asked of one row", place, ["an expression of one row"])
+    refused = next((name for kind, name in _REFUSED.items() if tree.find(kind) is not None), beyond_rows(tree))
+    if refused is not None:
+        raise reader.fail(f"{refused} cannot stand in what is asked of one row", place, ["an expression of one row"])
     if not isinstance(tree, exp.Condition | exp.Func):
         raise reader.fail("this is no expression", place, ["an expression"])
     return text, place

@@ -105,6 +105,9 @@ def _is_plain(select: exp.Select, node: exp.Table) -> bool:
     """Whether the table is read by this SELECT itself, in joins for which the order of rows and filters is the same."""
     source = select.args.get("from_")
     joins = select.args.get("joins") or []
+    if select.args.get("sample"):
+        # It is taken before the conditions are applied.
+        return False
     direct = [each.this for each in [source, *joins] if each is not None]
     if not any(each is node for each in direct):
         return False

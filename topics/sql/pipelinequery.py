@@ -19,6 +19,7 @@ from topics.sql import query, streamcolumns
 from topics.sql.ddl import parse_columns
 from topics.sql.place import Place
 from topics.sql.reader import Reader
+from topics.sql.sparkfunctions import beyond_rows
 from topics.sql.sparktext import SparkText, spark_name, spark_token
 from topics.sql.tokens import Kind, Token
 
@@ -97,11 +98,14 @@ def balanced(reader: Reader) -> str:
         reader.refuse("an expression")
     reader.expect_sign(")")
     made = SparkText(reader.text, pieces.parts)
+    place = Place(pieces.parts[0][0].start, pieces.parts[-1][0].end)
     try:
-        sqlglot.parse_one(f"SELECT {made.text}", dialect="spark")
+        tree = sqlglot.parse_one(f"SELECT {made.text}", dialect="spark")
     except (SqlglotError, RecursionError) as error:
-        place = Place(pieces.parts[0][0].start, pieces.parts[-1][0].end)
         raise reader.fail("this is no expression", place, ["an expression"]) from error
+    beyond = "a table" if tree.find(exp.Table) is not None else beyond_rows(tree)
+    if beyond is not None:
+        raise reader.fail(f"{beyond} cannot stand in what is asked of one row", place, ["an expression of one row"])
     return made.text
 
 
@@ -205,6 +209,9 @@ def _tree(reader: Reader, made: SparkText) -> exp.Query:
     change = query.change_in(tree)
     if change is not None:
         raise reader.fail(f"a query only reads, and {change.key.upper()} does more", made.place(0), ["SELECT"])
+    beyond = beyond_rows(tree)
+    if beyond is not None:
+        raise reader.fail(f"{beyond} reaches beyond streams and tables", made.place(0), ["another function"])
     return tree
 
 
@@ -219,7 +226,7 @@ def _tables(
         # A hint such as BROADCAST(u) says an alias that is there anyway.
         if node.find_ancestor(exp.Hint) is not None:
             continue
-        ends = [part.meta for part in node.parts if "start" in part.meta]
+        ends = [part.meta for part in node.parts if isinstance(part, exp.Identifier) and "start" in part.meta]
         if len(ends) != len(node.parts):
             raise reader.fail(f"{node.sql('spark')} is not understood as a table", expected=["the name of a table"])
         found.append((node, int(ends[0]["start"]), int(ends[-1]["end"]) + 1))

@@ -20,7 +20,6 @@ from topics.errors import InvalidSql
 from topics.limits import SQL_BYTES_MAX, SQL_WORDS_MAX
 from topics.sql.place import Place, wrong
 
-_QUOTES = ("`", '"', "'")
 _WORD = re.compile(
     r"""'[^']*(?:''[^']*)*'? | "[^"]*"? | `[^`]*`? | --[^\n]* | /\*(?:.*?\*/|.*) | \d[\w.]* | \w+ | \S""",
     re.DOTALL | re.VERBOSE,
@@ -91,12 +90,7 @@ def tokenize(text: str) -> list[Token]:
         found = _Words().tokenize(text)
     except (TokenError, ValueError) as error:
         raise _untokenizable(text) from error
-    tokens: list[Token] = []
-    for each in found:
-        start, stop = each.start, each.end + 1
-        tokens.append(_token(text, each.token_type, each.text, start, stop))
-    _check_gaps(text, tokens)
-    return tokens
+    return [_token(text, each.token_type, each.text, each.start, each.end + 1) for each in found]
 
 
 def _token(text: str, kind: TokenType, value: str, start: int, stop: int) -> Token:
@@ -112,13 +106,6 @@ def _token(text: str, kind: TokenType, value: str, start: int, stop: int) -> Tok
     if first.isalpha() or first == "_":
         return Token(Kind.WORD, whole, start, stop)
     return Token(Kind.SIGN, whole, start, stop)
-
-
-def _check_gaps(text: str, tokens: list[Token]) -> None:
-    """A quote without an end is all that the tokenizer may leave open; say so at its beginning."""
-    for token in tokens:
-        if token.kind is Kind.SIGN and token.text in _QUOTES:
-            raise wrong(text, Place(token.start, token.end), "a quote has no end", expected=[token.text])
 
 
 def _untokenizable(text: str) -> InvalidSql:

@@ -7,7 +7,7 @@ import msgspec
 from topics.core.source import Operation, PayloadMode, RouteStart
 from topics.errors import TopicsError
 from topics.jsontext import encode, too_deep
-from topics.limits import BATCH_RECORDS_MAX, U32_MAX
+from topics.limits import U32_MAX
 from topics.sql.expression import expression, expressions
 from topics.sql.options import Options, check_changes, check_new
 from topics.sql.place import Place
@@ -203,8 +203,6 @@ def insert(reader: Reader) -> Insert:
     rows: list[tuple[Cell, ...]] = []
     while not rows or reader.accept_sign(","):
         rows.append(_row(reader, columns))
-        if len(rows) > BATCH_RECORDS_MAX:
-            raise reader.fail(f"one INSERT has at most {BATCH_RECORDS_MAX} rows")
     return Insert(topic, columns, tuple(rows), number, key)
 
 

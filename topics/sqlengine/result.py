@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from topics.errors import InvalidSql
 from topics.sqlmodel import SqlColumn, SqlResult, SqlTombstone
 
 JSON_TYPE = "JSON"
@@ -81,7 +82,13 @@ def table_rows(table: Any, named: Sequence[SqlColumn]) -> list[list[Any]]:
     """The rows of a table, of values that JSON has."""
     made = []
     for column, about in zip(table.columns, named, strict=True):
-        values = column.to_pylist()
+        try:
+            values = column.to_pylist()
+        except OverflowError as error:
+            raise InvalidSql(
+                f"column {about.name} has a time that is not within the years 1 to 9999, and as JSON it has none: "
+                f"CAST({about.name} AS VARCHAR)"
+            ) from error
         if about.type == JSON_TYPE:
             made.append([None if value is None else msgspec.Raw(value.encode()) for value in values])
         elif _is_plain(column.type):

@@ -62,11 +62,11 @@ _failure = msgspec.json.Decoder(_Failure)
 
 
 def refusal(
-    error: duckdb.Error, origin: Origin, spliced: Spliced, memory_bytes: int, prepared: bool = False
+    error: Exception, origin: Origin, spliced: Spliced, memory_bytes: int, prepared: bool = False
 ) -> TopicsError:
     """What DuckDB says of a text, as an error of ours that says where in the original."""
     message, position, length = _read(error)
-    if isinstance(error, duckdb.OutOfMemoryException):
+    if isinstance(error, duckdb.OutOfMemoryException) or str(error).startswith("Out of Memory Error"):
         return QueryTooExpensive(
             f"this query needs more memory than the {memory_bytes} bytes that all queries have together "
             "(TOPICS_SQL_MEMORY_BYTES): read less of a topic, or group by fewer values",
@@ -81,12 +81,12 @@ def refusal(
     return place.wrong(origin.text, place.Place(start, start + length), message, statement=origin.number)
 
 
-def is_located(error: duckdb.Error) -> bool:
+def is_located(error: Exception) -> bool:
     """Whether it says where in the text, or would if that were known."""
     return _decoded(error) is not None
 
 
-def _decoded(error: duckdb.Error) -> _Failure | None:
+def _decoded(error: Exception) -> _Failure | None:
     said = str(error)
     begin = said.find("{")
     try:
@@ -95,13 +95,15 @@ def _decoded(error: duckdb.Error) -> _Failure | None:
         return None
 
 
-def _read(error: duckdb.Error) -> tuple[str, int | None, int]:
+def _read(error: Exception) -> tuple[str, int | None, int]:
     """The message, and from where in the text to where it is about."""
     failure = _decoded(error)
     if failure is None:
         return str(error), None, 1
-    length = 1
-    if failure.location:
+    try:
         length = max(1, msgspec.json.decode(failure.location, type=tuple[int, int])[1])
+    except msgspec.DecodeError:
+        # There is none, or these are words of the query itself, see `error()`.
+        length = 1
     position = int(failure.position) if failure.position.isdecimal() else None
     return failure.exception_message, position, length

@@ -125,9 +125,9 @@ class PartitionScan:
         spans: list[Span] = []
         count = 0
         if self._cursor + 1 < log.evict_floor:
-            plan = plan_read(log, self._end, self._cursor, 1, 1)
-            if plan.tombstone is not None:
-                self._tell(plan.tombstone)
+            lost = plan_read(log, self._end, self._cursor, 1, 1).tombstone
+            assert lost is not None, "what is behind the floor is lost"
+            self._tell(lost)
             self._cursor = log.evict_floor - 1
         for number, run in enumerate(log.parts_from(max(self._cursor + 1, log.low))):
             if run.first_seq > self._end:
@@ -188,8 +188,6 @@ class Scan:
         future: Future[T] = Future()
 
         def run() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
             try:
                 future.set_result(work())
             except BaseException as error:

@@ -219,7 +219,8 @@ class _Job:
             return self.cancelling.reason
         if isinstance(self.cancelling.error, TopicsError):
             return self.cancelling.error
-        if isinstance(error, duckdb.Error) and self.cancelling.error is None:
+        # Of rows that are fetched one batch after the other, Arrow says what DuckDB said.
+        if isinstance(error, duckdb.Error | OSError) and self.cancelling.error is None:
             return refusal(error, self.origin, spliced, self.settings.sql_memory_bytes, prepared)
         return Internal(f"a query failed: {self.cancelling.error or error}")
 
