@@ -18,7 +18,7 @@ from topics.engine import grouping
 from topics.engine.groupline import Stream
 from topics.engine.ticket import Ticket
 from topics.errors import GroupNotFound, InvalidRequest, LogStopped, ShuttingDown, Throttled, TopicNotFound, TopicsError
-from topics.groupmodel import EARLIEST, LATEST, AckedGroup, GroupBatch
+from topics.groupmodel import EARLIEST, LATEST, AckedGroup, GroupBatch, NackedGroup
 
 
 class GroupRig(Rig):
@@ -56,6 +56,11 @@ def rig(**config: Any) -> GroupRig:
 def seqs(batch: object) -> list[int]:
     assert isinstance(batch, GroupBatch)
     return [record.seq for record in batch.records]
+
+
+def committed(reply: object) -> int:
+    assert isinstance(reply, GroupBatch | AckedGroup | NackedGroup)
+    return reply.committed_seq
 
 
 def test_who_waits_is_served_when_records_become_visible_in_the_order_they_came() -> None:
@@ -344,6 +349,34 @@ def test_who_acks_again_is_answered_when_the_first_ack_is_safe(durability: str) 
     acked = one.driver.wait(again)
     assert isinstance(acked, AckedGroup) and (acked.acked, acked.committed_seq) == (0, 1)
     assert one.driver.wait(one.engine.submit(AckGroup("t", "g", 1))) == acked, "and at once when it is"
+
+
+@pytest.mark.parametrize("durability", ["disk", "fsync"])
+def test_what_an_ack_did_is_told_to_others_when_it_is_safe(durability: str) -> None:
+    one = rig(durability=durability)
+    one.write_some(2)
+    groups = one.engine.groups
+    assert one.take(limit=1) == [1] and one.take("b", limit=1) == [2]
+    acks = [one.engine.submit(AckGroup("t", "g", seq)) for seq in (1, 2)]
+    asked = [one.ask("c"), one.ask("c", 1000), one.engine.submit(NackGroup("t", "g", 2))]
+    groups.end_waiting()
+    assert groups.state("t", "g").committed_seq == groups.list("t")[0].committed_seq == 0
+    assert not any(ack.done for ack in acks) and [committed(one.driver.wait(ticket)) for ticket in asked] == [0, 0, 0]
+    assert [committed(one.driver.wait(ack)) for ack in acks] == [1, 2]
+    asked = [one.ask("c"), one.engine.submit(NackGroup("t", "g", 2))]
+    assert [committed(one.driver.wait(ticket)) for ticket in asked] == [2, 2]
+    assert groups.state("t", "g").committed_seq == groups.list("t")[0].committed_seq == 2
+
+
+def test_who_consumes_is_answered_when_a_reset_is_safe() -> None:
+    one = rig()
+    one.write_some(2)
+    assert one.take() == [1, 2]
+    one.driver.do(AckGroup("t", "g", 2))
+    reset = one.engine.submit(ResetGroup("t", "g", EARLIEST))
+    asked = one.ask()
+    assert not reset.done and not asked.done
+    assert seqs(one.driver.wait(asked)) == [1, 2] and reset.done
 
 
 def test_any_of_one_partition_is_that_one() -> None:

@@ -43,6 +43,7 @@ def ack(machine: Machine, command: AckGroup, now_ms: int) -> Outcome:
     _check_room(group, command)
     facts: list[AnyGroupFact] = []
     acked = 0
+    before_seq = group.committed
     if ranges or known:
         fact = GroupAcked(group.name, now_ms, ranges, known)
         acked = log.groups.apply(fact, log, now_ms)
@@ -64,7 +65,9 @@ def ack(machine: Machine, command: AckGroup, now_ms: int) -> Outcome:
     # Whoever acks again is told of what the first ack did, which may not be stored yet.
     follows = not stored and topic.config.durability is not Durability.EPHEMERAL
     must_sync = (follows or bool(stored)) and topic.config.durability is Durability.FSYNC
-    return Outcome(reply, stored, must_sync, log, durability=topic.config.durability, follows=follows)
+    return Outcome(
+        reply, stored, must_sync, log, durability=topic.config.durability, before_seq=before_seq, follows=follows
+    )
 
 
 def nack(machine: Machine, command: NackGroup, now_ms: int) -> Outcome:

@@ -48,5 +48,7 @@ class Outcome(msgspec.Struct):
     """The first of their seqs, or of the gap before them."""
     moves: Sequence[BegunMove] = ()
     """What goes on after this, over several turns."""
+    before_seq: int = 0
+    """Of an ack: the committed seq of its group before it, which is told until the ack is safe."""
     follows: bool = False
     """It stores nothing and tells what was done before: that must be as safe as if it were its own."""

@@ -17,17 +17,26 @@ import msgspec
 
 from topics.core.consume import check_consume
 from topics.core.group import parse_claim_id
-from topics.core.groupcommands import AnyGroupCommand, Consume, DropGroup, GroupCommand, NackGroup, ResetGroup
+from topics.core.groupcommands import (
+    AckGroup,
+    AnyGroupCommand,
+    Consume,
+    DropGroup,
+    GroupCommand,
+    NackGroup,
+    ResetGroup,
+)
 from topics.core.groups import find_group, find_log, observe
 from topics.core.groupview import state_of
 from topics.core.log import Log
 from topics.core.machine import Machine
+from topics.engine.committing import Committing
 from topics.engine.groupline import FOREVER_MS, Batches, Key, Lines, Stream, Waiter
 from topics.engine.moving import Add
 from topics.engine.placing import Placing, together
 from topics.engine.ticket import Ticket
 from topics.errors import GroupNotFound, Throttled, TopicNotFound, TopicsError
-from topics.groupmodel import EARLIEST, GroupBatch, GroupState
+from topics.groupmodel import EARLIEST, GroupBatch, GroupState, NackedGroup
 from topics.limits import CLAIM_WAIT_MS_MAX, CLAIMERS_MAX
 
 RETRY_MS = 50
@@ -53,6 +62,7 @@ class Grouping:
         self._news: dict[Key, None] = {}
         """What to serve at the next flush."""
         self._placing = Placing()
+        self._committing = Committing()
         self._turns = 0
         self._grouped: set[int] = set()
         """All logs with groups, and some that had one lately."""
@@ -67,7 +77,7 @@ class Grouping:
     def state(self, topic: str, group: str, partition: int = 0) -> GroupState:
         """A group in one partition; `GroupNotFound` when it never came there."""
         found, log, known = find_group(self._machine, GroupCommand(topic, group), partition, self._now_ms())
-        return state_of(log, known, found.config)
+        return self._committing.told((log.log_id, group), state_of(log, known, found.config))
 
     def topics(self) -> list[str]:
         """Names of topics that have groups, in order."""
@@ -83,7 +93,7 @@ class Grouping:
             found, log = find_log(self._machine, topic, partition, now_ms)
             for group in log.groups if log.has_groups else ():
                 observe(log, group, now_ms)
-                states.append(state_of(log, group, found.config))
+                states.append(self._committing.told((log.log_id, group.name), state_of(log, group, found.config)))
         return sorted(states, key=lambda state: (state.group, state.partition))
 
     def waiting_count(self) -> int:
@@ -172,8 +182,8 @@ class Grouping:
         """Decide a consume now; its ticket is done when the claim, and where the group began, are safe."""
         is_new = not self._is_known(key)
         outcome = self._machine.step(command, self._now_ms())
-        batch = outcome.reply
-        assert isinstance(batch, GroupBatch)
+        assert isinstance(outcome.reply, GroupBatch)
+        batch = outcome.reply = self._committing.told(key, outcome.reply)
         if not (batch.last_seq or outcome.facts or outcome.moves or is_new):
             return batch, self._placing.before(key, Ticket(batch, done=True))
         ticket = self._add(outcome)
@@ -220,6 +230,20 @@ class Grouping:
         if self._is_known((topic.first_log_id + batch.partition, batch.group)):
             command = NackGroup(batch.topic, batch.group, partition=batch.partition, claim_id=batch.claim_id)
             self._add(self._machine.step(command, self._now_ms()))
+
+    # ---- acks
+
+    def settle(self, command: AckGroup | NackGroup) -> Ticket:
+        """Records that are done, or given back. What an ack did is told to nobody else before it is safe."""
+        outcome = self._machine.step(command, self._now_ms())
+        assert outcome.log is not None
+        key = outcome.log.log_id, command.group
+        if isinstance(outcome.reply, NackedGroup):
+            outcome.reply = self._committing.told(key, outcome.reply)
+            return self._add(outcome)
+        ticket = self._add(outcome)
+        self._committing.follow(key, outcome.before_seq, ticket)
+        return ticket
 
     # ---- streams
 
@@ -304,8 +328,8 @@ class Grouping:
             self._news[key] = None
             self._wanted()
 
-    def changed(self, command: AnyGroupCommand, log_ids: Iterable[int]) -> None:
-        """A group was dropped, reset, paused or resumed."""
+    def changed(self, command: AnyGroupCommand, log_ids: Iterable[int], ticket: Ticket) -> None:
+        """A group was dropped, reset, paused or resumed, which is safe when the ticket is done."""
         for log_id in log_ids:
             key = log_id, command.group
             if isinstance(command, DropGroup):
@@ -315,7 +339,10 @@ class Grouping:
                     group=command.group,
                 )
                 self._end(key, error)
-            elif self._lines.is_followed(key):
+                continue
+            if isinstance(command, ResetGroup):
+                self._placing.follow(key, ticket)
+            if self._lines.is_followed(key):
                 self._note(key)
 
     def serve(self) -> None:
@@ -427,7 +454,7 @@ class Grouping:
             partition=command.partition,
             group=name,
             consumer=command.consumer,
-            committed_seq=group.committed if group is not None else 0,
+            committed_seq=self._committing.safe_seq((log_id, name), group.committed) if group is not None else 0,
             head_seq=log.visible_seq,
             paused=group.paused if group is not None else False,
         )

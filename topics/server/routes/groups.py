@@ -50,8 +50,11 @@ def consume(context: Context, request: Request, reply: Reply) -> None:
     ticket = take(wanted.command, wanted.wait_ms)
 
     def make(ticket: Ticket) -> Response:
-        batch = ticket.result()
+        batch, done = ticket.result(), acked.reply
         assert isinstance(batch, GroupBatch)
+        if isinstance(done, AckedGroup) and done.partition == batch.partition:
+            # When this was decided the ack was not safe yet.
+            batch = msgspec.structs.replace(batch, committed_seq=max(batch.committed_seq, done.committed_seq))
         return Response(200, consumed(context, host, request, batch))
 
     def gone() -> None:
