@@ -5,6 +5,11 @@ import json
 import pytest
 
 from tests.engine.damage import build
+from tests.engine.rig import Rig
+from topics.core.commands import Stage
+from topics.core.dedupe import ProducerKey
+from topics.core.records import Records
+from topics.core.waits import named_waits
 from topics.engine.anatomy import UNREADABLE, ZEROS, Part, dissect
 from topics.errors import InvalidRequest
 from topics.storage import frame
@@ -101,3 +106,23 @@ def test_a_whole_frame_that_says_nothing_to_us_is_shown_as_such(kind: int) -> No
         assert first.kind == "FILE_HEADER" and rest[0].about is not None
         if body is deep and kind not in (Kind.SYNC_MARK, Kind.REMOVE, Kind.BLOCK_TABLE, Kind.TAG_TABLE):
             assert str(rest[0].about["what"]).startswith("not understood: ")
+
+
+def test_what_came_with_records_is_shown() -> None:
+    rig = Rig()
+    rig.configure("capped", cap_records=2)
+    rig.write("capped", 1, 2, 3)
+    rig.write("produced", 1, key=ProducerKey("p1", 7, 9))
+    rig.configure("jobs", type="queue")
+    waiting = named_waits([None, 60_000], [None, None])
+    rig.driver.do(Stage("s", "jobs", Records.of([{"data": 0}, {"data": 1}]), waits=waiting))
+    contents = rig.disk.kill().contents()
+    shown = [
+        part.about
+        for path in files(contents)
+        for part in parts(path, contents[path])
+        if part.kind == Kind.APPENDED.name and part.about is not None
+    ]
+    assert [about["producer"] for about in shown if "producer" in about] == [["p1", 7, 9]]
+    assert [(about["low"], about["evict_floor"]) for about in shown if "low" in about] == [(2, 2)]
+    assert [bytes.fromhex(str(about["waits"])) for about in shown if "waits" in about] == [waiting]

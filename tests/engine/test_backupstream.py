@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.rig import records, with_limits, with_wal
+from tests.engine.rig import Rig, fill, records, with_limits, with_wal
+from tests.engine.test_backup import opened as begun
 from tests.engine.test_host import append, data, opened, run
 from topics.clock import SystemClock
 from topics.core.commands import Append, Configure, Delete, Publish, Stage
@@ -18,6 +19,7 @@ from topics.engine.backupstream import BackupStream
 from topics.engine.host import Host
 from topics.engine.unpacking import restore_archive
 from topics.errors import BackupInterrupted, InvalidRequest, LogStopped, ShuttingDown, Throttled
+from topics.storage import snapshot
 from topics.storage.fs import RealFs
 from topics.testing import FaultFs
 
@@ -269,3 +271,38 @@ def test_a_level_that_is_none_is_refused_before_anything_happens(tmp_path: Path)
             assert is_let_go(host)
 
     run(test)
+
+
+def test_one_that_never_began_is_ended_without_harm(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with opened(tmp_path / "data") as host:
+            await BackupStream(host).__aexit__(None, None, None)
+            assert is_let_go(host)
+            await taken(host)
+
+    run(test)
+
+
+# ---- a disk that does not let go
+
+
+def test_snapshots_that_cannot_be_removed_are_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "BASE_BYTES_MIN", 1)
+    rig = Rig()
+    fill(rig, "a")
+    rig.checkpoint()
+    backup = begun(rig)
+    held = set(rig.files("/snapshots/"))
+    for number in range(5):
+        rig.write(f"t{number}", number)
+        rig.checkpoint()
+    assert held < set(rig.files("/snapshots/")), "newer ones have taken their place"
+    rig.fs.fail("unlink", errno.EIO, path="*/snapshots/*")
+    assert backup.release() == set()
+    (problem,) = backup.problems
+    assert problem.startswith("snapshots that a backup held could not be removed: ")
+    assert rig.engine.store.pins is None and held & set(rig.files("/snapshots/"))
+    for number in range(30):
+        rig.write(f"u{number}", number)
+        rig.checkpoint()
+    assert not held & set(rig.files("/snapshots/")), "they went with the next whole snapshot"

@@ -38,6 +38,15 @@ def test_sources_may_come_in_any_order() -> None:
     assert sync.source_synced(1, 8, 0) == 0, "nothing is waiting any more"
 
 
+def test_what_was_told_twice_changes_nothing() -> None:
+    sync = CopySync()
+    sync.wait(1, 5, 8, 4, {0})
+    sync.wait(1, 9, 9, 4, {0})
+    sync.own_synced(1, 9)
+    assert sync.source_synced(1, 8, 0) == 8 == sync.source_synced(1, 8, 0)
+    assert sync.source_synced(1, 9, 0) == 9
+
+
 def test_a_copy_of_a_copy_waits_for_all_shards_that_lead_to_the_payload() -> None:
     sync = CopySync()
     sync.wait(1, 5, 8, 4, {0, 2})

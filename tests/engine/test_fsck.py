@@ -188,3 +188,13 @@ def test_the_cold_directory_is_checked_and_repaired_too() -> None:
     assert [copy.rpartition("/")[2] for copy in report.set_aside] == ["cold-000000000001.data"]
     assert check(damaged).clean
     assert damaged.list("/cold") == []
+
+
+def test_a_repair_whose_log_cannot_be_written_is_told_and_may_be_made_again() -> None:
+    disk = damaged_sample()
+    fs = FaultFs(disk)
+    fs.fail("write_at", path="*.wal", always=True)
+    with pytest.raises(OSError, match="Input/output error"):
+        run(fs, repair=True)
+    assert run(disk, repair=True).findings
+    assert run(disk).clean

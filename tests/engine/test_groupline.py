@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.engine.test_grouping import rig, seqs
+from topics.core.groupcommands import Consume, DropGroup
 from topics.engine import groupline
+from topics.engine.grouping import Grouping
 from topics.engine.groupline import Lines
+from topics.errors import Damaged, LogStopped
+from topics.groupmodel import GroupBatch
 
 KEY = (7, "g")
 
@@ -31,3 +36,72 @@ def test_times_that_stand_for_nothing_do_not_become_more_and_more(monkeypatch: p
         assert len(lines._deadlines) <= 2 * 2 + 10 + 1
     assert lines.take_due(699) == (KEY, None) and lines.take_due(699) is None
     assert lines.take_due(5000) == (other, None) and lines.next_deadline_ms() is None
+
+
+# ---- lines in an engine
+
+
+def test_where_a_group_begins_that_cannot_be_stored_is_told_to_who_asked() -> None:
+    one = rig(partitions=2)
+    ticket = one.engine.groups.consume_anywhere(Consume("t", "g"))
+    assert not ticket.done, "a place is durable first"
+    one.fs.fail("write_at", path="*.wal", always=True)
+    one.work()
+    with pytest.raises(LogStopped):
+        ticket.result()
+
+
+def test_of_several_partitions_what_can_be_read_is_answered_when_another_is_damaged() -> None:
+    answers: list[object] = []
+    for asked_before in range(2):
+        one = rig(partitions=2)
+        one.write("t", "healthy", partition=0)
+        one.write("t", "damaged", partition=1)
+        one.checkpoint()
+        (path,) = [path for path in one.disk.contents() if path.endswith(".data")]
+        file = one.disk.open(path, "write")
+        file.write_at(one.disk.contents()[path].index(b"damaged"), [b"?"])
+        file.close()
+        one.kill()
+        commands = [Consume("t", "g", partition, limit=3) for partition in range(2)]
+        for _ in range(asked_before):
+            one.driver.wait(one.engine.groups.consume_any([Consume("t", "other", 0)]))
+        ticket = one.engine.groups.consume_any(commands)
+        one.work()
+        answers.append(type(ticket.error) if ticket.error else [seqs(each) for each in ticket.result()])  # type: ignore[attr-defined]
+    assert [[1]] in answers and Damaged in answers, "what was handed out already is not lost with the other one"
+
+
+def test_claims_of_a_group_that_is_gone_are_no_claims() -> None:
+    one = rig()
+    one.write_some(2)
+    stream, told = one.push("a", claims_max=2, limit=1)
+    assert [seqs(batch) for batch in told] == [[1], [2]]
+    batch = told[0]
+    assert isinstance(batch, GroupBatch)
+    key = (1, "g")
+    groups: Grouping = one.engine.groups
+    assert groups._holds(key, batch, one.clock.now_ms())
+    one.driver.do(DropGroup("t", "g"))
+    assert not groups._holds(key, batch, one.clock.now_ms())
+    assert not stream.is_open
+
+
+def test_a_stream_does_not_keep_a_closing_engine() -> None:
+    one = rig()
+    stream, told = one.push("a")
+    waiting = one.ask("b", 1000)
+    one.engine.groups.end_waiting()
+    assert waiting.done and waiting.error is None
+    assert told == [] and stream.is_open, "a stream has nothing to be answered with"
+
+
+def test_a_wait_that_ends_when_there_is_something_at_last_is_answered_with_it() -> None:
+    one = rig()
+    one.write_some(1)
+    assert one.take("a") == [1]
+    waiting = one.ask("b", 101)
+    one.clock.advance(101)
+    one.engine.tick()
+    one.work()
+    assert seqs(waiting.result()) == [1], "the claim ran out in the same moment"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.engine.archives import restored
@@ -9,6 +10,7 @@ from tests.engine.heaprig import HeapRig
 from topics.core import heaporder
 from topics.core.heap import Heap
 from topics.core.heapcommands import Reprioritize
+from topics.core.leases import LEASED
 from topics.engine import heapimages, images
 from topics.heapmodel import NewMessage
 
@@ -130,3 +132,17 @@ def test_a_heap_in_a_backup(rig: HeapRig) -> None:
     rig.put(-2)
     other = restored(rig, archive).engine.heaps
     assert other.peek("h", limit=1000) == shown and other.stats("h") == numbers
+
+
+def test_an_image_without_an_order_gives_back_what_is_leased_and_finds_the_rest_in_the_records(rig: HeapRig) -> None:
+    held = rig.pop(most=5)
+    rig.driver.checkpoint()
+    log = rig.engine.machine.log(rig.engine.machine.topic("h"))
+    state = rig.engine.store.snapshots.load()
+    image = images.decode_log(state[images.log_key(log.log_id)])
+    log.queue = Heap()
+    heapimages.restore(log, msgspec.structs.replace(image, heap=None), state)
+    assert log.queue.leases.counts[LEASED] == len(held)
+    assert not log.queue.changed and not log.queue.history
+    rig.ack(*held)
+    assert drain(rig) == sorted(n * 7 % 300 for n in range(300))[5:]

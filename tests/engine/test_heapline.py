@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.heaprig import Consumer, HeapRig
+from tests.engine.heaprig import Consumer, HeapRig, answer_of
+from tests.engine.rig import with_wal
 from topics.core.heap import Heap
 from topics.core.heapcommands import Popper
 from topics.core.log import Log
+from topics.engine import heaping
+from topics.engine.heaping import RETRY_MS
+from topics.errors import LogStopped, ShuttingDown, Throttled
 from topics.model import TopicConfig
 
 
@@ -94,3 +98,153 @@ def test_a_delay_that_began_while_nobody_waited_ends_for_who_waits_then(rig: Hea
     assert consumer.got == []
     rig.pass_time(500)
     assert consumer.priorities == [1]
+
+
+# ---- too many, those who leave, and the end
+
+
+@pytest.fixture
+def single() -> HeapRig:
+    single = HeapRig()
+    single.heap(lease_ms=1000, max_retries=1)
+    return single
+
+
+def test_only_so_many_wait_at_once(single: HeapRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heaping, "CLAIMERS_MAX", 1)
+    first = single.ask("a", wait_ms=1000)
+    with pytest.raises(Throttled, match='1 pops wait for messages of "h"; try again') as refused:
+        single.ask("b", wait_ms=1000)
+    assert refused.value.detail == {"limit": "poppers", "retry_after_ms": 1000}
+    single.put(1)
+    single.work()
+    assert answer_of(first) == [1]
+    assert answer_of(single.ask("b")) == []
+
+
+def test_while_the_disk_is_behind_a_pop_waits_for_it_too() -> None:
+    single = HeapRig(with_wal(queue_bytes_max=2000, shards=1))
+    single.heap(lease_ms=1000)
+    single.put(1)
+    single.submit("other", "x" * 1900)
+    ticket = single.ask("a", wait_ms=5000)
+    assert not ticket.done
+    single.work()
+    assert not ticket.done, "it is looked at again in its time"
+    single.pass_time(RETRY_MS)
+    assert answer_of(ticket) == [1]
+
+
+def test_of_two_who_ask_for_one_message_one_gets_it_and_the_other_waits_on(single: HeapRig) -> None:
+    waiting = [single.ask(name, wait_ms=5000) for name in "ab"]
+    single.put(1)
+    single.work()
+    assert [answer_of(ticket) for ticket in waiting] == [[1], None]
+    single.put(2)
+    single.work()
+    assert answer_of(waiting[1]) == [2]
+
+
+def test_who_got_nothing_because_the_others_have_too_much_is_served_next(
+    single: HeapRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topics.core.heapfind.CLAIM_BYTES_MAX", 1)
+    single.put(1, 2, 3)
+    tickets = [single.engine.heaps.pop("h", Popper(name, 2)) for name in "abc"]
+    single.work()
+    assert [answer_of(ticket) for ticket in tickets] == [[1], [2], [3]]
+
+
+def test_a_wait_that_was_answered_is_not_looked_at_in_its_time(single: HeapRig) -> None:
+    first, second = single.ask("a", wait_ms=100), single.ask("b", wait_ms=500)
+    single.put(1)
+    single.work()
+    assert answer_of(first) == [1]
+    single.pass_time(101)
+    assert answer_of(second) is None and single.engine.heaps.waiting_count() == 1
+    single.pass_time(400)
+    assert answer_of(second) == []
+
+
+# ---- those who leave
+
+
+def test_who_hangs_up_when_there_was_nothing_gives_nothing_back(single: HeapRig) -> None:
+    ticket = single.ask("a")
+    assert answer_of(ticket) == []
+    single.engine.heaps.cancel(ticket)
+    single.put(1)
+    assert single.counts() == (1, 0, 0)
+
+
+def test_who_hangs_up_in_the_turn_it_came_leaves_no_line_behind(single: HeapRig) -> None:
+    ticket = single.engine.heaps.pop("h", Popper("a", 1), 5000)
+    single.engine.heaps.cancel(ticket)
+    single.engine.heaps.serve()
+    assert not ticket.done and single.engine.heaps._lines == {}
+
+
+@pytest.mark.parametrize("made_again", [None, "topic", "heap"])
+def test_who_hangs_up_while_its_heap_goes_gives_nothing_back(single: HeapRig, made_again: str | None) -> None:
+    single.put(1)
+    ticket = single.ask("a")
+    assert not ticket.done, "a lease is durable first"
+    single.engine.heaps.cancel(ticket)
+    single.drop("h")
+    if made_again == "topic":
+        single.configure("h")
+    elif made_again == "heap":
+        single.heap()
+    single.work()
+    assert ticket.done
+    if made_again == "heap":
+        assert single.counts() == (0, 0, 0)
+
+
+def test_who_hangs_up_while_the_disk_fails_gives_nothing_back(single: HeapRig) -> None:
+    single.put(1)
+    ticket = single.ask("a")
+    single.engine.heaps.cancel(ticket)
+    single.fs.fail("write_at", path="*/1-*.wal", always=True)
+    single.work()
+    with pytest.raises(LogStopped):
+        ticket.result()
+
+
+def test_a_stream_that_closes_while_its_lease_is_stored_gets_nothing_and_keeps_nothing(single: HeapRig) -> None:
+    single.put(1)
+    consumer = Consumer(single)
+    consumer.stream.grant(1)
+    single.engine.heaps.serve()
+    assert single.counts() == (0, 1, 0) and consumer.got == []
+    consumer.stream.close()
+    single.work()
+    assert consumer.got == [] and consumer.error is None and single.counts() == (1, 0, 0)
+    assert [message.attempts for message in single.pop()] == [0]
+
+
+def test_a_stream_that_closes_while_the_disk_fails_is_not_told(single: HeapRig) -> None:
+    single.put(1)
+    consumer = Consumer(single)
+    consumer.stream.grant(1)
+    single.engine.heaps.serve()
+    consumer.stream.close()
+    single.fs.fail("write_at", path="*/1-*.wal", always=True)
+    single.work()
+    assert consumer.error is None and consumer.got == []
+    assert single.engine.heaps.stream_count() == 0
+
+
+# ---- the end
+
+
+def test_an_engine_that_closes_takes_nobody_more(single: HeapRig) -> None:
+    single.put(1)
+    waiting = single.ask("a", wait_ms=5000, partitions=())
+    single.work()
+    assert answer_of(waiting) == [1]
+    single.engine.heaps.close()
+    for ask in (lambda: single.ask("b"), lambda: Consumer(single)):
+        with pytest.raises(ShuttingDown, match="the engine is closing"):
+            ask()
+    assert single.engine.heaps._lines == {}

@@ -38,6 +38,24 @@ def test_what_waits_is_handed_over_before_what_comes_later() -> None:
     assert ran == [0, 1, 2] and len(posted) == 2
 
 
+def test_a_report_that_comes_in_the_moment_of_the_handover_goes_to_who_takes_over() -> None:
+    posted: list[Callable[[], None]] = []
+    reports = Reports(posted.append)
+
+    class Handover:
+        """Somebody else was first at the lock."""
+
+        def __enter__(self) -> None:
+            reports._handed_over = True
+
+        def __exit__(self, *_: object) -> None: ...
+
+    reports._lock = Handover()  # type: ignore[assignment]
+    report = lambda: None  # noqa: E731
+    reports.post(report)
+    assert posted == [report] and reports._waiting.empty()
+
+
 def test_what_was_decided_before_there_was_a_host_is_handed_over(tmp_path: Path) -> None:
     """A batch that was on its way is finished as soon as its records are synced, which may be before."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from topics.core.facts import Appended, Deleted, encode
@@ -38,7 +40,22 @@ def test_whose_frames_they_were_and_how_many_records_they_held() -> None:
     assert look(content) == [Suspect(3, 11, True, 5, 40), Suspect(4, 12, False, 0)]
 
 
-@pytest.mark.parametrize("body", [b"\xff" * 200, b"", appended(40, 5)[:-20]])
+def ending_elsewhere() -> Iterator[bytes]:
+    """Five records with one bit flipped: all can be read, and the last one does not end with the text."""
+    body = appended(40, 5)
+    for at in range(len(body)):
+        spoiled = bytearray(body)
+        spoiled[at] ^= 1
+        try:
+            records = Appended.parse(memoryview(spoiled)).records
+        except Exception:
+            continue
+        if records.ends[-1] != len(records.text):
+            yield bytes(spoiled)
+            return
+
+
+@pytest.mark.parametrize("body", [b"\xff" * 200, b"", appended(40, 5)[:-20], *ending_elsewhere()])
 def test_a_body_that_does_not_add_up_bounds_how_many_records_there_were(body: bytes) -> None:
     assert look(frames((Kind.APPENDED, 3, 11, body))) == [Suspect(3, 11, True, len(body) // RECORD_BYTES_MIN + 1)]
 

@@ -369,3 +369,44 @@ def test_to_be_delivered_is_to_be_read() -> None:
     rig.write("jobs", 2)
     rig.pump()
     assert rig.engine.state("jobs", touch=False).last_read_ts == rig.clock.now_ms()
+
+
+def test_who_cannot_be_told_is_not_told_that_it_waits() -> None:
+    rig = WatchRig()
+    rig.configure("low", priority=-1000)
+    rig.configure("high", priority=1000)
+    ear, full = slow(rig, "low", "high"), rig.ear("low", tail=True)
+    rig.pump()
+    full.take()
+    full.watcher.block()
+    rig.write("high", 0)
+    rig.write("low", 0)
+    told = []
+    for _ in range(100):
+        rig.write("high", 1)
+        rig.work()
+        rig.watch.pump()
+        rig.clock.advance(AGING_MS)
+        told += [kind for kind, _, _ in ear.take()]
+    assert "paced" in told and full.take() == []
+
+
+def test_a_topic_that_comes_back_is_taken_up_by_the_wildcard_that_means_it() -> None:
+    rig = WatchRig()
+    ear = Ear(rig.watch)
+    for prefix in ("a:", "b:"):
+        ear.watcher.subscribe_matching(prefix, VIEW)
+    rig.write("b:1", 1)
+    rig.pump()
+    ear.take()
+    rig.drop("b:1")
+    rig.write("b:1", "anew")
+    rig.pump()
+    told = ear.take()
+    assert [kind for kind, key, _ in told if key == "b:1"] == [
+        "topic_deleted",
+        "ended",
+        "joined",
+        "record",
+        "caught_up",
+    ]

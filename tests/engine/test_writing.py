@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.engine.rig import COLD, Rig, fill, tagged, trickle, with_segments
+from topics.errors import Damaged
 from topics.limits import PACKS_MAX
 from topics.storage.segmentrun import SegmentRun
 
@@ -181,3 +182,40 @@ def test_the_map_cache_keeps_its_budget_and_reads_are_right() -> None:
         assert maps.used_bytes <= maps.budget_bytes
     maps.budget_bytes = 1
     assert len(rig.read("odd")) == 4000
+
+
+def test_a_pack_that_is_damaged_ends_the_merging_and_nothing_else() -> None:
+    rig = trickle(PACKS_MAX + 1)
+    count = sum(name.endswith(".data") for name in rig.files("segments"))
+    assert count == PACKS_MAX + 1
+    path = min(name for name in rig.files("segments") if name.endswith(".data"))
+    content = rig.disk.contents()[path]
+    file = rig.disk.open(path, "write")
+    file.write_at(content.index(b'"data":'), [b"?"])
+    file.close()
+    rig.kill()
+    with pytest.raises(Damaged):
+        rig.checkpoint()
+    for number in range(3):
+        rig.write("t0", *tagged(100 + number))
+        rig.checkpoint()
+        assert rig.engine.checkpoint_error is None
+    left = sum(name.endswith(".data") for name in rig.files("segments"))
+    assert left == count + 3, "what cannot be copied stays, and so do the others"
+    assert [record.seq for record in rig.read("t0", 2)] == list(range(3, 2 * (PACKS_MAX + 1) + 4))
+
+
+def test_flags_of_a_segment_that_goes_in_the_same_checkpoint_are_not_written() -> None:
+    rig = Rig()
+    fill(rig)
+    rig.checkpoint()
+    (path,) = [name for name in rig.files("segments") if name.endswith(".data")]
+    rig.delete("odd", match="tag:1")
+    rig.write("odd", "new")
+    rig.delete("odd", before_seq=21)
+    rig.fs.fail("write_at", path=path, always=True)
+    rig.checkpoint()
+    assert rig.engine.checkpoint_error is None
+    assert rig.data("odd") == ["new"] and path not in rig.files("segments")
+    rig.kill()
+    assert rig.data("odd") == ["new"]

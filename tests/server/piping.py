@@ -23,7 +23,8 @@ NEVER_NS = 2**63
 class Pipe:
     """The connection under one stream. What is written waits here until the client reads it."""
 
-    def __init__(self, response: StreamResponse) -> None:
+    def __init__(self, response: StreamResponse, full: bool = False) -> None:
+        """`full` is a connection on which the client has not read the answers before the stream yet."""
         self.deadline_ns = NEVER_NS
         self.unread = bytearray()
         self.ended = False
@@ -31,6 +32,9 @@ class Pipe:
         self._response = response
         self._outlet: Any = response.outlet
         self.stream = Stream(self, self, chunked=False)  # type: ignore[arg-type]
+        if full:
+            self.unread += b": before\n\n" * response.buffer_bytes
+            self.stream.full = True
         self._outlet.opened(self.stream)
 
     # ---- what the stream needs
@@ -124,10 +128,10 @@ class Edge:
         assert isinstance(url, str)
         return url
 
-    def open(self, url: str, last_event_id: str = "") -> Pipe | None:
+    def open(self, url: str, last_event_id: str = "", full: bool = False) -> Pipe | None:
         """A stream; None when there is no such session any more."""
         answer = self.call("GET", url, Last_Event_ID=last_event_id)
         if not isinstance(answer, StreamResponse):
             assert answer.status == 404, answer.body
             return None
-        return Pipe(answer)
+        return Pipe(answer, full)

@@ -10,7 +10,7 @@ from tests.client.rig import on_loop, settle
 from topics.core.records import DEFAULT_LIMITS
 from topics.engine.ticket import Ticket
 from topics.errors import Internal, InvalidRequest, LogStopped, NotReady, Throttled, TopicsError, Unauthorized
-from topics.server.answers import failure, later, success, when_done
+from topics.server.answers import failure, keep, later, success, when_done
 from topics.server.context import Context
 from topics.server.message import Request, Response
 from topics.settings import Settings
@@ -137,3 +137,25 @@ async def test_an_answer_that_is_given_up_is_still_one() -> None:
         task.cancel()
     await settle()
     assert desk.error_code() == Internal.code
+
+
+@on_loop
+async def test_a_chore_that_fails_is_logged_and_one_that_is_given_up_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+
+    async def work() -> None:
+        raise ZeroDivisionError("of a chore")
+
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with caplog.at_level(logging.ERROR):
+        keep(desk.context, work())
+        keep(desk.context, wait())
+        await settle()
+        for chore in list(desk.context.chores):
+            chore.cancel()
+        await settle()
+    (line,) = caplog.records
+    assert line.message == "a chore failed" and line.exc_info is not None and "of a chore" in str(line.exc_info[1])
+    assert not desk.context.chores

@@ -12,14 +12,16 @@ import msgspec
 import pytest
 
 import topics
+from tests.server.api import Api
 from topics.clock import SystemClock
 from topics.engine.engine import Engine
 from topics.engine.host import Opener
 from topics.engine.opening import opener
 from topics.engine.recovery import Progress
-from topics.errors import DirectoryLocked, InvalidSetting
+from topics.errors import Damaged, DirectoryLocked, InvalidSetting
 from topics.server import app
-from topics.server.app import Server
+from topics.server.app import MakeOpener, Server
+from topics.server.signing import DIRECTORY, FILE
 from topics.settings import Settings
 from topics.storage.committer import Post
 
@@ -60,12 +62,10 @@ def test_it_serves_what_is_in_the_directory(tmp_path: Path) -> None:
     run(test)
 
 
-def test_probes_are_answered_while_it_recovers_and_all_else_is_told_to_wait(tmp_path: Path) -> None:
-    begun, go_on = Event(), Event()
+def holding_up(begun: Event, go_on: Event) -> MakeOpener:
+    """A recovery that takes as long as the test wants, on its own thread."""
 
     def held_up(chosen: Settings, on_progress: Progress) -> Opener:
-        """A recovery that takes as long as the test wants, on its own thread."""
-
         def slow(post: Post) -> Engine:
             on_progress(0.25)
             begun.set()
@@ -73,6 +73,32 @@ def test_probes_are_answered_while_it_recovers_and_all_else_is_told_to_wait(tmp_
             return opener(chosen, on_progress)(post)
 
         return slow
+
+    return held_up
+
+
+def test_who_is_signed_in_is_told_to_wait_while_it_recovers(tmp_path: Path) -> None:
+    begun, go_on = Event(), Event()
+
+    async def test() -> None:
+        async with Server(settings(tmp_path, auth=True), SystemClock(), holding_up(begun, go_on)) as server:
+            try:
+                api = Api(server.url)
+                answer = await api.call("GET", "/v0/topics", headers={"Cookie": "topics_session=x"})
+                assert answer.refusal == (503, "not_ready")
+                assert (await api.get("/v0/topics")).refusal == (401, "unauthorized")
+            finally:
+                go_on.set()
+            await server.ready()
+            answer = await api.call("GET", "/v0/topics", headers={"Cookie": "topics_session=x"})
+            assert answer.refusal == (401, "unauthorized")
+
+    run(test)
+
+
+def test_probes_are_answered_while_it_recovers_and_all_else_is_told_to_wait(tmp_path: Path) -> None:
+    begun, go_on = Event(), Event()
+    held_up = holding_up(begun, go_on)
 
     async def test() -> None:
         async with Server(settings(tmp_path), SystemClock(), held_up) as server:
@@ -170,3 +196,37 @@ def test_origins_come_from_the_setting(tmp_path: Path) -> None:
     chosen = settings(tmp_path, cors_origins="https://a.example, https://b.example")
     assert app._http_options(chosen).cors.origins == {"https://a.example", "https://b.example"}
     assert app._http_options(settings(tmp_path)).cors.origins == frozenset()
+
+
+def test_secrets_that_cannot_be_read_refuse_the_start_and_let_go_of_the_directory(tmp_path: Path) -> None:
+    secrets = tmp_path / "data" / DIRECTORY / FILE
+    secrets.parent.mkdir(parents=True)
+    secrets.write_text("not secrets")
+
+    async def test() -> None:
+        async with Server(settings(tmp_path, auth=True), SystemClock()) as server:
+            with pytest.raises(Damaged, match=r"does not hold signing secrets .*: remove it, and a new one is made"):
+                await server.ready()
+            status, _, answer = await ask(server, "GET", "/v0/ready")
+            assert (status, answer["error"]["code"]) == (503, "not_ready")
+            secrets.unlink()
+            async with Server(settings(tmp_path, auth=True), SystemClock()) as second:
+                await second.ready()
+                assert second.set_up_link.startswith(second.url)
+
+    run(test)
+
+
+def test_a_start_that_failed_is_closed_without_harm(tmp_path: Path) -> None:
+    async def test() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            taken = settings(tmp_path, no_grpc=False, grpc_port=other.getsockname()[1])
+            server = Server(taken, SystemClock())
+            with pytest.raises(InvalidSetting, match="--grpc-port"):
+                await server.start()
+        await server.close()
+        with pytest.raises(ConnectionError):
+            await ask(server, "GET", "/v0/health")
+        assert not (tmp_path / "data").exists()
+
+    run(test)

@@ -8,11 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.client.rig import on_loop, soon
+from tests.client.rig import on_loop, settle, soon
 from tests.server.api import Answer, Api, serving
+from topics.core.records import DEFAULT_LIMITS
 from topics.limits import ARROW_RECORDS_MAX
 from topics.server import arrow
-from topics.server.arrow import ARROW_STREAM
+from topics.server.arrow import ARROW_STREAM, with_codecs
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.settings import Settings
+from topics.testing import SimClock
 
 ACCEPT = {"Accept": ARROW_STREAM}
 
@@ -157,3 +162,25 @@ async def test_a_server_without_pyarrow_says_what_to_install(tmp_path: Path, mon
         assert (either.status, either.headers["content-type"]) == (200, "application/json")
         unread = await send(api, "/v0/topics/t", body(data=["1"]))
         assert unread.refusal == (415, "unsupported_media_type") and arrow.INSTALL in unread.error["message"]
+
+
+@on_loop
+async def test_an_answer_that_comes_when_nobody_waits_for_it_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "_CODECS", ("topics.limits", "no_module_of_this_name_is_loaded_yet"))
+    monkeypatch.setattr(arrow, "import_module", lambda name: None)
+    context = Context(Settings(), DEFAULT_LIMITS, SimClock(), 0)
+    answers: list[Response] = []
+    parked: list[Reply] = []
+
+    def park(context: Context, request: Request, reply: Reply) -> None:
+        parked.append(reply)
+
+    with_codecs(park, context, Request("POST", "/", "", {}, b"", 0), answers.append)
+    (task,) = context.tasks
+    while not parked:
+        await asyncio.sleep(0)
+    task.cancel()
+    await settle()
+    assert [answer.status for answer in answers] == [500], "it is told that it was interrupted"
+    parked[0](Response(200))
+    assert len(answers) == 1

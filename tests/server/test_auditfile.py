@@ -84,3 +84,12 @@ def test_what_was_appended_survives_a_power_loss() -> None:
     file.append(1, lines)
     after = AuditFile(fs.crash("lost"), "/d")
     assert after.open() == (link_of(lines[-1]), 0)
+
+
+def test_a_file_without_a_line_of_the_chain_has_no_last_link() -> None:
+    fs = disk()
+    fs.make_dir("/d/audit")
+    file = fs.open("/d/audit/audit.jsonl", "create")
+    file.write_at(0, [b"somebody emptied it\n\n"])
+    file.close()
+    assert AuditFile(fs, "/d").open() == (None, 0)

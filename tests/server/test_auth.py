@@ -359,3 +359,9 @@ def test_a_server_that_refuses_its_keys_does_not_show_them(tmp_path: Path) -> No
     assert "TOPICS_API_KEYS: entry 2 has an unknown scope" in " ".join(done.stderr.split())
     assert SECRET not in done.stdout + done.stderr
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("owner", ["key:k1", "session:s1", "nothing:n1"])
+def test_an_owner_that_only_accounts_know_is_nobody_without_them(owner: str) -> None:
+    with pytest.raises(Unauthorized, match="not known any more"):
+        keys("k").owned(owner)

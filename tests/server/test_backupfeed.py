@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import topics
 from tests.client.rig import on_loop, soon
 from tests.server.api import Api, serving
+from tests.server.lanerig import serving as lane
 from tests.server.routes.test_backup import metric, released
 from topics.errors import TopicsError
 from topics.server import backupfeed
@@ -112,3 +115,30 @@ async def test_a_download_that_breaks_off_leaves_no_file(tmp_path: Path) -> None
         with pytest.raises(TopicsError):
             await soon(task)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@on_loop
+async def test_a_backup_behind_answers_that_nobody_reads_is_not_read_into_memory(tmp_path: Path) -> None:
+    async with lane(tmp_path, drain_ms=0) as rig:
+        api = Api(rig.server.url)
+        await fill(api)
+        head = (await api.get("/v0/topics/orders")).body["head_seq"]
+        _, writer = await asyncio.open_connection(api.address.hostname, api.address.port, limit=1024)
+        body = json.dumps({"limit": 1000, "wait_ms": 30_000, "from_seq": head}).encode()
+        ask = b"POST /v0/topics/orders/diff HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        ask += b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        writer.write(ask * 14 + b"GET /v0/backup HTTP/1.1\r\nHost: x\r\n\r\n")
+        while not await metric(api, "topics_backup_running"):
+            await asyncio.sleep(0)
+        await api.write("orders", *["x" * 100_000] * 30)
+        streams: list[Any] = []
+        while not streams:
+            await asyncio.sleep(0)
+            streams = [each._attached.stream for each in rig.server._connections._open if each._attached]
+        (stream,) = streams
+        assert stream.full
+        waiting_bytes = stream.unsent_bytes
+        for _ in range(200):
+            await metric(api, "topics_backup_running")
+            assert stream.unsent_bytes < waiting_bytes + 4 * CHUNK_BYTES, "it is read into memory"
+        writer.transport.abort()

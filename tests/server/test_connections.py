@@ -158,6 +158,45 @@ def test_a_drain_over_sockets(loop: str) -> None:
     run(scenario, loop)
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_who_comes_while_it_drains_is_sent_away(loop: str) -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            rig.answers = None
+            busy = await rig.call()
+            busy.send(get())
+            await rig.until_requests(1)
+            draining = asyncio.create_task(rig.connections.drain(30))
+            await asyncio.sleep(0)
+            late = await rig.call()
+            late.send(get("/late"))
+            assert await late.ended()
+            rig.replies[0](echo(rig.requests[0]))
+            assert (await busy.answer()).headers["connection"] == "close"
+            assert await draining == 0
+            assert [request.path for request in rig.requests] == ["/"]
+
+    run(scenario, loop)
+
+
+def test_what_comes_behind_the_answer_that_says_close_is_not_begun() -> None:
+    async def scenario() -> None:
+        async with serving() as rig:
+            caller = await rig.call()
+            caller.send(get("/1")[:-1])
+            while not any(protocol.receiving for protocol in rig.protocols):
+                await asyncio.sleep(0)
+            draining = asyncio.create_task(rig.connections.drain(30))
+            await asyncio.sleep(0)
+            caller.send(get("/1")[-1:] + get("/2"))
+            assert (await caller.answer()).headers["connection"] == "close"
+            assert await caller.ended()
+            assert await draining == 0
+            assert [request.path for request in rig.requests] == ["/1"]
+
+    run(scenario)
+
+
 def test_a_drain_ends_a_connection_whose_last_answer_was_ready_before() -> None:
     async def scenario() -> None:
         async with serving() as rig:

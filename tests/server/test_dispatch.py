@@ -34,7 +34,9 @@ class Desk:
             Route("GET", "/open", NO_SCOPE, self._ok, plain),
             Route("GET", "/probe", NO_SCOPE, self._ok, plain, probe=True),
             Route("POST", "/write/{topic}", Scope.WRITE, self._ok, with_body, name_param="topic"),
-            Route("GET", "/park", Scope.READ, lambda context, request, reply: self.parked.append(reply), plain),
+            Route("GET", "/park", Scope.READ, self._park, plain),
+            Route("GET", "/stream", Scope.READ, self._ok, plain, streams=True),
+            Route("GET", "/park-stream", Scope.READ, self._park, plain, streams=True),
             Route("GET", "/refuse", NO_SCOPE, self._refuse, plain),
             Route("GET", "/break", NO_SCOPE, self._break, plain),
             Route("GET", "/damaged", NO_SCOPE, self._damaged, plain),
@@ -53,6 +55,9 @@ class Desk:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         self._dispatch(Request(method, path, "", sent, body, self.clock.ticks_ns(), "req-1"), answers.append)
         return answers
+
+    def _park(self, context: Context, request: Request, reply: Reply) -> None:
+        self.parked.append(reply)
 
     @staticmethod
     def _ok(context: Context, request: Request, reply: Reply) -> None:
@@ -225,3 +230,14 @@ def test_an_error_without_detail_has_none() -> None:
     dispatch = Dispatcher(context, table, context.authenticator, context.quota)
     dispatch(Request("GET", "/full", "", {}, b"", 0), answers.append)
     assert json.loads(answers[0].body)["error"] == {"code": "topic_full", "message": "full"}
+
+
+def test_an_answer_that_is_no_stream_gives_the_place_of_a_stream_back() -> None:
+    desk = Desk(max_sse_connections="1")
+    for _ in range(2):
+        assert desk.ask("GET", "/stream").status == 200
+        assert desk.context.quota.stream_count == 0
+    (parked,) = (desk.begin("GET", "/park-stream"), desk.parked.pop())[1:]
+    assert error(desk.ask("GET", "/stream")) == (429, "throttled")
+    parked(Response(200))
+    assert desk.ask("GET", "/stream").status == 200

@@ -6,6 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from topics.core.records import DEFAULT_LIMITS
+from topics.server.context import Context
+from topics.server.grpcdoor import grpc_listener
+from topics.settings import Settings
+from topics.testing import SimClock
+
 ROOT = Path(__file__).parents[2]
 
 WITHOUT = """
@@ -40,3 +48,10 @@ def test_heaps_speak_http_where_grpc_is_not_installed() -> None:
     assert "no gRPC {'missing': 'grpc', 'install': \"pip install 'topics[grpc]'\"}" in done.stdout
     assert "address ''" in done.stdout and "popped one" in done.stdout
     assert "heaps over gRPC need grpc, which is not installed: pip install 'topics[grpc]'" in done.stdout
+
+
+def test_a_part_of_our_own_that_is_missing_is_no_installation_without_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "topics.server.grpc.listener", None)
+    context = Context(Settings(), DEFAULT_LIMITS, SimClock(), 0)
+    with pytest.raises(ImportError, match=r"topics\.server\.grpc\.listener"):
+        grpc_listener(context)

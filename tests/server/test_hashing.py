@@ -49,3 +49,22 @@ async def test_only_so_many_wait() -> None:
     await asyncio.gather(*blocked)
     assert await hashing.matches(hashed, "x")
     hashing.close()
+
+
+@on_loop
+async def test_nobodys_password_is_hashed_once_and_compared_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashing = Hashing(CHEAP, CHEAP)
+    compared: list[tuple[str, str]] = []
+    matches = hashing.matches
+
+    async def seen(hashed: str, text: str) -> bool:
+        compared.append((hashed, text))
+        return await matches(hashed, text)
+
+    monkeypatch.setattr(hashing, "matches", seen)
+    for text in ("a", "b"):
+        await hashing.match_nobody(text)
+    (first, _), (second, _) = compared
+    assert [text for _, text in compared] == ["a", "b"]
+    assert first == second and first.startswith("$argon2id$")
+    hashing.close()

@@ -3,10 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.client.rig import on_loop
 from tests.server.api import Api, serving
 from tests.server.routes.test_heaps import make
 from tests.server.routes.test_messages import pop, put
+from topics.server import heaplatency, heapmetrics
 
 SPECIFIED = {
     *("enqueue_latency_ms", "pop_latency_ms", "inflight", "backlog", "retries_total", "dlq_total"),
@@ -52,12 +55,46 @@ async def test_a_heap_is_told_under_our_names_and_under_those_of_its_specificati
 
 
 @on_loop
-async def test_a_key_sees_its_own_heaps_only(tmp_path: Path) -> None:
+async def test_a_key_sees_its_own_heaps_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heaplatency, "SAMPLE", 2)
     async with serving(tmp_path, api_keys="boss,mine:read:a.") as api:
         api.key = "boss"
         for topic in ("a.jobs", "b.jobs"):
             await make(api, topic)
-            await put(api, topic)
+            for _ in range(3):
+                await put(api, topic)
+            for _ in range(2):
+                assert await pop(api, topic)
+        everything = (await api.get("/v0/metrics")).raw.decode()
+        assert 'pop_latency_ms_count{topic="b.jobs"}' in everything
         api.key = "mine"
         text = (await api.get("/v0/metrics")).raw.decode()
         assert 'topics_heap_ready{topic="a.jobs"} 1' in text and "b.jobs" not in text
+        assert 'pop_latency_ms_count{topic="a.jobs"}' in text
+
+
+@on_loop
+async def test_of_too_many_partitions_some_are_shown_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heapmetrics, "PARTITIONS_SHOWN_MAX", 3)
+    async with serving(tmp_path) as api:
+        for topic in ("a", "b"):
+            await make(api, topic, partitions=2)
+        text = (await api.get("/v0/metrics")).raw.decode()
+        assert 'topics_heap_ready{topic="a"} 0' in text and 'topics_heap_ready{topic="b"}' not in text
+        assert "topics_heap_metrics_truncated 1" in text
+        monkeypatch.setattr(heapmetrics, "PARTITIONS_SHOWN_MAX", 4)
+        text = (await api.get("/v0/metrics")).raw.decode()
+        assert 'topics_heap_ready{topic="b"} 0' in text and "topics_heap_metrics_truncated 0" in text
+
+
+@on_loop
+async def test_who_enqueues_and_pops_in_turn_is_timed_in_both(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await make(api)
+        for _ in range(2 * heaplatency.SAMPLE):
+            await put(api)
+            assert await pop(api)
+        text = (await api.get("/v0/metrics")).raw.decode()
+        assert 'enqueue_latency_ms_count{topic="jobs"}' in text and 'pop_latency_ms_count{topic="jobs"}' in text

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.server.httprig import Answer, Caller, run
-from tests.server.lanerig import LaneRig, answers, body_of, reached, serving
+from tests.server.lanerig import LaneRig, answers, body_of, fails_to_close, reached, serving
 from topics.server.joblane import dispatch_alone
 from topics.server.message import Reply, Request
 
@@ -431,11 +432,7 @@ def test_a_disk_that_fails_is_told_to_each(tmp_path: Path) -> None:
             assert {answer.error for answer in await answers(callers)} == {"log_stopped"}
             rig.fs.clear()
 
-    async def closing() -> None:
-        with pytest.raises(Exception, match="Input/output error"):
-            await scenario()
-
-    run(closing)
+    run(partial(fails_to_close, scenario))
 
 
 def test_a_defect_is_told_to_those_it_meets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

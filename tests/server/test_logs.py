@@ -100,6 +100,19 @@ def test_a_traceback_is_part_of_its_line() -> None:
     assert "hunter2" not in written(out)
 
 
+def test_a_traceback_for_people_stands_below_its_line() -> None:
+    out = Stream()
+    configure(Settings(log_format="pretty"), out)
+    try:
+        raise RuntimeError("Authorization: Bearer hunter2")
+    except RuntimeError:
+        log.exception("request failed", extra=fields(request_id="r1"))
+    first, *below = written(out).splitlines()
+    assert first.endswith("error   request failed  request_id=r1")
+    assert below[0].startswith("Traceback") and "RuntimeError" in below[-1]
+    assert "hunter2" not in written(out)
+
+
 @pytest.mark.parametrize("format", ["json", "pretty"])
 def test_credentials_are_struck_out_wherever_they_stand(format: str) -> None:
     out = Stream()

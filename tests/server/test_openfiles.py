@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 
 import pytest
 
-from topics.server.openfiles import FILES_LOW
+from topics.server.openfiles import FILES_LOW, raise_file_limit
 
 # A limit that is lowered stays low, so this is for a process of its own.
 CODE = """
@@ -48,3 +49,19 @@ def test_a_high_limit_is_no_news() -> None:
     assert (limit, in_effect, said) == (FILES_LOW, FILES_LOW, [])
     assert connections + reserved == FILES_LOW
     assert connections > 10_000
+
+
+def test_a_limit_that_cannot_be_raised_is_told_and_kept(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(kind: int, limits: tuple[int, int]) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (64, 256))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert raise_file_limit() == 64
+    refused, low = caplog.records
+    assert refused.message == "the limit of open files cannot be raised"
+    assert vars(refused)["fields"]["open_files_max"] == 64
+    assert "not allowed" in str(vars(refused)["fields"]["error"])
+    assert "few connections fit" in low.message

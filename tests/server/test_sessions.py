@@ -116,6 +116,39 @@ def test_a_checkpoint_that_is_too_old_leads_back_to_the_beginning() -> None:
     assert places(found) == {"a": (0, 1), "b": (0, 1)}
 
 
+def test_a_life_that_is_still_to_come_does_not_lead_forward() -> None:
+    found = session(a=5)
+    found.rewind(Positions({"a": 2}, {"a": 9}))
+    assert places(found) == {"a": (5, 1)}
+
+
+def test_what_is_forgotten_of_the_ended_is_no_place_to_go_back_to() -> None:
+    found = session(a=0)
+    found.checkpoints = Checkpoints({"a": (0, 1)})
+    for number in range(module.ENDED_MAX + 1):
+        found.add(position(f"t{number}", 1))
+        found.checkpoints.join(f"t{number}", (0, 1))
+        found.checkpoints.advance(f"t{number}", (1, 1))
+        found.end(f"t{number}")
+    found.checkpoints.advance("a", (4, 1))
+    found.positions["a"].cursor = 4
+    assert "t0" not in found.checkpoints._last and "t1" in found.checkpoints._last
+    found.rewind(Checkpoint(found.name, 0))
+    assert places(found)["a"] == (0, 1) and "t0" not in found.positions
+    assert len(found.positions) == module.ENDED_MAX + 1
+
+
+def test_a_stream_that_is_open_says_first_how_far_it_has_come() -> None:
+    found = session(a=1)
+
+    class Ahead(Reader):
+        def settle(self) -> None:
+            found.positions["a"].cursor = 7
+
+    found.stream = Ahead()
+    assert found.positions_at(Checkpoint(found.name, 0)) == Positions({"a": 7}, {"a": 1}), "it has no numbers yet"
+
+
 # ---- who may, how many, how long
 
 

@@ -67,3 +67,15 @@ def test_a_file_that_holds_something_else_is_said(content: bytes) -> None:
     file.close()
     with pytest.raises(Damaged, match="remove it"):
         signing(fs, clock)
+
+
+def test_what_a_crash_left_of_a_new_file_is_in_nobodys_way() -> None:
+    fs, clock = FakeDisk(), SimClock()
+    token = signing(fs, clock).sign(Claims("s1"))
+    left = fs.open("/d/auth/signing.json.new", "create")
+    left.write_at(0, [b"half a secr"])
+    left.close()
+    clock.advance(ROTATED_MS)
+    after = signing(fs, clock)
+    assert after.read(token, DECODER) == Claims("s1") and not fs.exists("/d/auth/signing.json.new")
+    assert signing(fs, clock).read(after.sign(Claims("s2")), DECODER) == Claims("s2")

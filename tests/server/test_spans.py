@@ -52,6 +52,7 @@ class Desk:
             [
                 Route("POST", "/write/{topic}", Scope.WRITE, self._write, plain, name_param="topic"),
                 Route("GET", "/full", NO_SCOPE, self._full, plain),
+                Route("GET", "/odd", NO_SCOPE, self._odd, plain),
                 Route("GET", "/break", NO_SCOPE, self._break, plain),
                 Route("GET", "/park", NO_SCOPE, lambda context, request, reply: self.parked.append(reply), plain),
             ]
@@ -66,6 +67,10 @@ class Desk:
         request = Request(method, path, "token=hunter2", headers or {}, body, 0, "req-1")
         self._dispatch(request, answers.append)
         return answers
+
+    @staticmethod
+    def _odd(context: Context, request: Request, reply: Reply) -> None:
+        reply(Response(200, b'{"performance":{"fsync_ms":"none"}}'))
 
     @staticmethod
     def _write(context: Context, request: Request, reply: Reply) -> None:
@@ -119,6 +124,12 @@ def test_what_the_answer_measured_is_told_and_not_what_a_record_says() -> None:
     found = attributes(span)
     assert (found["topics.wal_append_ms"], found["topics.fsync_ms"]) == (0.25, 0.5)
     assert found["topics.server_total_ms"] == 1.5
+
+
+def test_an_answer_that_only_looks_measured_has_no_measures() -> None:
+    (span,) = made(lambda desk: desk.ask("GET", "/odd"))
+    assert attributes(span)["http.response.status_code"] == 200
+    assert not [name for name in attributes(span) if name.endswith("_ms")]
 
 
 @pytest.mark.parametrize(

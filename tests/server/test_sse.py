@@ -110,6 +110,18 @@ def test_a_full_connection_is_given_nothing_until_it_is_read() -> None:
     assert len([frame for frame in frames if frame.event == "record"]) < 10, "the rest came in fewer, larger batches"
 
 
+def test_a_stream_behind_answers_that_nobody_has_read_waits_for_them() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    edge = Edge(rig, watch_buffer_bytes=BUFFER_BYTES, slow_consumer_timeout_ms=SLOW_MS)
+    pipe = edge.open(edge.watch({"jobs": {}}), full=True)
+    assert pipe is not None
+    rig.pump()
+    assert b"event: record" not in pipe.unread
+    frames = [frame for frame in read_all(rig, pipe) if frame.comment != "before"]
+    assert kinds(frames) == ["retry", "record", "caught-up"]
+
+
 def test_who_does_not_read_is_told_and_dropped_and_can_come_back() -> None:
     rig, edge, url, pipe = opened({"jobs": {}})
     for _ in range(20):
@@ -169,6 +181,49 @@ def test_an_id_names_all_topics_until_there_are_too_many() -> None:
         found = {frame.fields["topic"] for frame in read_all(rig, pipe) if frame.event == "record"}
         assert found == expected
         pipe.cut()
+
+
+def numbered(rig: WatchRig, edge: Edge) -> tuple[str, Pipe, list[Frame]]:
+    """A stream of more topics than an id can name, and what came on it."""
+    for number in range(NAMED_MAX + 1):
+        rig.write(f"t:{number}", number)
+    url = edge.watch({"t:*": {}})
+    pipe = edge.open(url)
+    assert pipe is not None
+    return url, pipe, read_all(rig, pipe)
+
+
+def test_a_number_of_an_open_stream_is_a_cursor_for_another_one() -> None:
+    rig = WatchRig()
+    edge = Edge(rig)
+    _, pipe, frames = numbered(rig, edge)
+    rig.write("t:0", "x")
+    rig.pump()
+    newer = pipe.frames()[-1]
+    for back_to, expected in ((frames[-1], {"t:0"}), (newer, set())):
+        other = edge.open(edge.watch({"t:*": {}}, cursor=back_to.id))
+        assert other is not None
+        records = [frame for frame in read_all(rig, other) if frame.event == "record"]
+        assert {frame.fields["topic"] for frame in records} == expected
+        other.cut()
+    assert not pipe.ended, "the one whose number it is goes on"
+
+
+def test_a_topic_that_went_while_nobody_read_is_told_by_number() -> None:
+    rig = WatchRig()
+    edge = Edge(rig)
+    url, pipe, frames = numbered(rig, edge)
+    pipe.cut()
+    rig.drop("t:1")
+    last = frames[-1]
+    for _ in range(2):
+        pipe = edge.open(url, str(last.id)) or pipe
+        first, gone, *_ = read_all(rig, pipe)
+        assert (kinds([first, gone]), gone.fields["topic"]) == (["retry", "topic-deleted"], "t:1")
+        assert gone.positions["$at"] > last.positions["$at"]
+        pipe.cut()
+    pipe = edge.open(url, str(gone.id)) or pipe
+    assert "topic-deleted" not in kinds(read_all(rig, pipe)), "once it was heard it is not said again"
 
 
 def test_a_topic_that_comes_back_within_a_stream_has_its_epoch_in_the_id() -> None:
@@ -236,6 +291,34 @@ def test_a_wildcard_that_matches_too_many_is_told() -> None:
     assert (frame.event, frame.fields["code"], frame.fields["topics"]) == ("error", 429, ["a:more"])
 
 
+def test_a_wildcard_that_matches_too_many_by_the_time_it_is_opened_is_told() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    edge = Edge(rig)
+    url = edge.watch({"a:*": {}, "jobs": {}})
+    for number in range(10):
+        rig.configure(f"a:{number}", partitions=1000)
+    rig.configure("a:more")
+    pipe = edge.open(url)
+    assert pipe is not None
+    rig.pump()
+    frames = read_all(rig, pipe)
+    (refused,) = [frame for frame in frames if frame.event == "error"]
+    assert refused.fields["code"] == 429 and refused.id is None
+    assert [frame.fields["topic"] for frame in frames if frame.event == "record"] == ["jobs"], "the rest goes on"
+
+
+def test_a_defect_is_told_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    _, edge, url, pipe = opened({"jobs": {}})
+    pipe.frames()
+    stream = edge.context.sessions.find(url.removeprefix("/v0/watch/"), EVERYBODY).stream
+    assert isinstance(stream, EventStream) and stream._watcher is not None
+    stream.failed(stream._watcher.subscriptions["jobs"], RuntimeError("a bug of ours"))
+    (frame,) = pipe.frames()
+    assert frame.fields == {"code": 500, "error": "an internal error", "topics": ["jobs"]}
+    assert "a bug of ours" in caplog.text
+
+
 # ---- the end
 
 
@@ -255,3 +338,14 @@ def test_nothing_is_left_when_a_stream_has_ended() -> None:
     rig.write("t:1", 1)
     rig.pump()
     assert len(rig.watch) == 0
+
+
+def test_a_stream_that_opens_full_has_the_time_of_a_slow_client() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1)
+    edge = Edge(rig, watch_buffer_bytes=2000, slow_consumer_timeout_ms=30_000)
+    pipe = edge.open(edge.watch({"jobs": {}}, heartbeat_ms=10_000), full=True)
+    assert pipe is not None
+    rig.clock.advance(11_000)
+    pipe.tick(rig.clock.ticks_ns())
+    assert not pipe.ended, "nothing was read for 11 of 30 seconds"

@@ -140,3 +140,14 @@ def test_a_secret_that_is_none_is_refused_and_not_shown(make: Callable[[], Desk]
     with pytest.raises(InvalidSetting, match="TOPICS_STREAM_TOKEN_SECRET is too short") as caught:
         make()
     assert "short:" not in str(caught.value) and "xxx" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "claims", ["!", "A", "bm90IGpzb24", "e30", "W10"], ids=["no base64", "cut", "no JSON", "{}", "[]"]
+)
+def test_what_we_signed_and_do_not_understand_is_no_token(claims: str) -> None:
+    """As another version of the server may have made it, with the same secret."""
+    desk = Desk()
+    token = f"st_{claims}.{desk.tokens._signature(claims)}"
+    with pytest.raises(Unauthorized, match="a known key is needed"):
+        desk.open(f"token={token}")

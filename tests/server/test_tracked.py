@@ -1,10 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import threading
+from functools import partial
 from pathlib import Path
 
-from tests.server.httprig import both_loops, get, run
-from tests.server.lanerig import answers, body_of, plain, reached, serving, write
+from tests.server.httprig import Caller, both_loops, get, run
+from tests.server.lanerig import LaneRig, answers, body_of, fails_to_close, plain, reached, serving, write
+from tests.server.test_joblane import ack, claim, make, seqs_of, workers
+from topics.testing import Call
+
+
+async def lose(rig: LaneRig, caller: Caller) -> None:
+    """A client vanishes, and the server has seen it."""
+    count = len(rig.server._connections)
+    caller.reset()
+    while len(rig.server._connections) == count:
+        await asyncio.sleep(0)
 
 
 def test_what_comes_behind_a_write_is_answered_behind_it(tmp_path: Path) -> None:
@@ -81,15 +94,56 @@ def test_a_connection_that_is_lost_takes_nobody_with_it(loop: str, tmp_path: Pat
             for caller in callers:
                 caller.send(plain(b"1"))
             await reached(entered)
-            count = len(rig.server._connections)
-            callers[1].reset()
-            while len(rig.server._connections) == count:
-                await asyncio.sleep(0)
+            await lose(rig, callers[1])
             leave.set()
             assert [answer.status for answer in await answers([callers[0], callers[2]])] == [200, 200]
             assert await rig.stored() == [0, 0, 0, 1, 1, 1]
 
     run(scenario, loop)
+
+
+def test_a_worker_that_is_lost_while_its_ack_is_stored_takes_nobody_with_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+            await make(rig, 2, durability="fsync")
+            callers = await workers(rig, 2)
+            for number, caller in enumerate(callers):
+                caller.send(claim(f"w{number}"))
+            held = [seqs_of(answer) for answer in await answers(callers)]
+            entered, leave = rig.hold_syncs()
+            for number, caller in enumerate(callers):
+                caller.send(ack(f"w{number}", held[number]))
+            await reached(entered)
+            await lose(rig, callers[0])
+            leave.set()
+            assert body_of(await callers[1].answer())["acked"] == 1
+            assert body_of(await rig.ask("GET", "/v0/topics/jobs"))["count"] == 0
+
+    run(scenario)
+
+
+def test_a_disk_that_fails_is_told_to_those_who_are_still_there(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(tmp_path) as rig:
+            await rig.ask("PUT", "/v0/topics/orders", {"durability": "fsync"})
+            callers = await rig.calls(2)
+            entered, leave = threading.Event(), threading.Event()
+
+            def hold(_call: Call) -> None:
+                entered.set()
+                assert leave.wait(30)
+
+            rig.fs.fail("sync", errno.EIO, path="*.wal", always=True, on_fire=hold)
+            for caller in callers:
+                caller.send(plain(b"1"))
+            await reached(entered)
+            await lose(rig, callers[0])
+            leave.set()
+            answer = await callers[1].answer()
+            assert (answer.status, answer.error) == (503, "log_stopped")
+            rig.fs.clear()
+
+    run(partial(fails_to_close, scenario))
 
 
 def test_a_client_that_sends_no_more_still_gets_its_answer(tmp_path: Path) -> None:

@@ -184,3 +184,27 @@ def test_a_client_that_reads_no_acks_is_not_read_from(tmp_path: Path) -> None:
             await sending
 
     run(tmp_path, scenario, watch_buffer_bytes=20_000, slow_consumer_timeout_ms=600_000)
+
+
+# ---- the end
+
+
+def test_what_comes_late_to_a_socket_that_has_ended_does_no_harm(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.api.write("jobs", 1)
+        async with rig.talk() as talker:
+            await talker.ask("subscribe", topic="jobs", tail=True)
+            await talker.hear_ops("caught_up")
+            socket = rig.socket
+            assert socket._commands._watcher is not None
+            subscription = socket._commands._watcher.subscriptions["jobs"]
+        await rig.until(lambda: rig.stream_count == 0)
+        # As a publish that was under way when its client left, and a server that stops behind it.
+        socket.tell(b"{}")
+        socket.forward(subscription, b"{}")
+        socket.received(b"")
+        socket.stopping()
+        socket.answered()
+        assert rig.watched_count == 0 and not socket._waiting
+
+    run(tmp_path, scenario)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.client.rig import on_loop
+from tests.client.rig import on_loop, settle
 from topics import connect, errors, testing
 from topics.testing import Fault
 
@@ -86,3 +90,56 @@ async def test_nothing_is_left_behind() -> None:
             await client.topic("orders").create()
         left = {task for task in asyncio.all_tasks() - before if "chaosproxy" in repr(task)}
         assert left == set()
+
+
+@asynccontextmanager
+async def called(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=1 << 20)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+@on_loop
+async def test_messages_may_come_in_any_pieces() -> None:
+    async with testing.server() as server, testing.chaos_proxy(server.url, weights={Fault.PASS: 1}) as proxy:
+        body = json.dumps({"records": [{"data": "x" * 300_000}]}).encode()
+        head = "POST /v0/topics/t HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        message = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        async with called(proxy.url) as (reader, writer):
+            for piece in (message[:20], message[20:200_000], message[200_000:]):
+                writer.write(piece)
+                await writer.drain()
+                await settle()
+            assert (await reader.readline()).startswith(b"HTTP/1.1 201 ")
+        async with called(proxy.url) as (reader, writer):
+            writer.write(b"POST /v0/topics/t/diff HTTP/1.1\r\nHost: here\r\n\r\n")
+            answer = await reader.readuntil(b'"caught_up":true')
+            assert answer.count(b"x" * 300_000) == 1, "a large answer comes whole"
+
+
+@on_loop
+async def test_a_client_that_leaves_in_the_middle_of_its_request_has_asked_nothing() -> None:
+    async with (
+        testing.server() as server,
+        testing.chaos_proxy(server.url, weights={Fault.PASS: 1}) as proxy,
+        server.client() as straight,
+    ):
+        async with called(proxy.url) as (reader, writer):
+            writer.write(b"POST /v0/topics/t HTTP/1.1\r\nContent-Length: 99\r\n\r\n{")
+            writer.write_eof()
+            assert await reader.read() == b""
+        assert [state async for state in straight.topics()] == []
+
+
+@on_loop
+async def test_a_stream_that_ends_ends_behind_the_proxy_as_well() -> None:
+    async with (
+        testing.server() as server,
+        testing.chaos_proxy(server.url, weights={Fault.PASS: 1}) as proxy,
+        called(proxy.url) as (reader, writer),
+    ):
+        writer.write(b"GET /v0/backup HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"0\r\n\r\n")

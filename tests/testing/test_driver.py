@@ -4,6 +4,7 @@ import pytest
 
 from tests.engine.rig import SMALL, records
 from topics.core.commands import Append, Configure
+from topics.engine.ticket import Ticket
 from topics.errors import LogStopped
 from topics.model import Written
 from topics.testing import FakeDisk, FaultFs, SimClock
@@ -61,3 +62,8 @@ def test_a_close_leaves_everything_in_segments() -> None:
     again = Driver(disk, SimClock(), SMALL)
     assert again.engine.report.facts == 0 and again.engine.report.last_stop == "clean"
     assert [record.data for record in again.engine.read("t").records] == ["x"]
+
+
+def test_a_ticket_that_nothing_answers_is_not_waited_for_for_ever() -> None:
+    with pytest.raises(AssertionError, match="the ticket is not done"):
+        Driver(FakeDisk(), SimClock(), SMALL).wait(Ticket())

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import errno
 import random
+from pathlib import Path
 
 import pytest
 
-from topics.storage.fs import File
+from topics.storage.fs import File, FileSystem, RealFs
 from topics.testing import CRASH_MODES, CrashMode, FakeDisk
 
 
@@ -221,3 +222,16 @@ def test_a_fork_goes_its_own_way() -> None:
     file.sync()
     disk.sync_dir("/")
     assert disk.crash("lost").contents() == {"/a": b"goes ond"}
+
+
+def test_a_file_is_not_renamed_over_a_directory_and_a_directory_to_itself_is_as_it_was(tmp_path: Path) -> None:
+    """On a real disk, and on this one."""
+    disks: list[tuple[FileSystem, str]] = [(RealFs(), str(tmp_path)), (FakeDisk(), "/top")]
+    for fs, top in disks:
+        fs.make_dir(f"{top}/d")
+        fs.open(f"{top}/file", "create").close()
+        fs.open(f"{top}/d/inside", "create").close()
+        with pytest.raises(IsADirectoryError):
+            fs.rename(f"{top}/file", f"{top}/d")
+        fs.rename_dir(f"{top}/d", f"{top}/d")
+        assert (fs.list(top), fs.list(f"{top}/d")) == (["d", "file"], ["inside"])

@@ -254,3 +254,20 @@ class TestRules:
         monitor.open("/d/a", "write")
         assert monitor.history("/d/a") == ["1: open /d/a to create", "4: open /d/a to write"]
         assert monitor.history("/d/no") == []
+
+
+class TestDirectories:
+    def test_a_directory_is_renamed_when_all_in_it_is_durable(self) -> None:
+        monitor, _ = fresh()
+        monitor.make_dir("/d/new")
+        file = monitor.open("/d/new/a", "create")
+        file.write_at(0, [b"abc"])
+        with pytest.raises(AssertionError, match="rename of /d/new to /d/old with unsynced bytes in /d/new/a"):
+            monitor.rename_dir("/d/new", "/d/old")
+        file.sync()
+        with pytest.raises(AssertionError, match="in which the name /d/new/a is not durable"):
+            monitor.rename_dir("/d/new", "/d/old")
+        assert monitor.exists("/d/new/a") and len(monitor.violations) == 2
+        monitor.sync_dir("/d/new")
+        monitor.rename_dir("/d/new", "/d/old")
+        assert monitor.is_durable("/d/old/a", 0, 3) and not monitor.exists("/d/new/a")

@@ -121,6 +121,15 @@ def test_every_prefix_from_the_promised_one_on_is_a_possible_outcome() -> None:
             log.explain(*crashed(log, operations), T0_MS)
 
 
+def test_what_is_missing_and_what_was_never_written_is_named() -> None:
+    log = workload(Durability.FSYNC)
+    log.acked(4)
+    records, view = crashed(log, 4)
+    other = log_of(9, durability=Durability.FSYNC).live[0].record
+    with pytest.raises(AssertionError, match=r"the missing seqs \[3\] and the unexpected \[1\]"):
+        log.explain([other, *records[1:]], view, T0_MS)
+
+
 def test_a_delete_that_was_promised_is_not_undone() -> None:
     log = workload(Durability.FSYNC)
     log.acked(3)

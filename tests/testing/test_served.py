@@ -49,6 +49,18 @@ async def test_what_is_due_happens_when_time_passes() -> None:
 
 
 @on_loop
+async def test_time_passes_while_it_is_stopped_and_counts_when_it_is_back() -> None:
+    async with testing.server() as server, server.client() as client:
+        brief = client.topic("brief")
+        await brief.create(ttl_ms=1000, durability="fsync")
+        await brief.write(1)
+        await server.stop()
+        server.pass_time(2000)
+        await server.start()
+        assert (await brief.diff()).records == []
+
+
+@on_loop
 async def test_a_directory_is_kept(tmp_path: Path) -> None:
     for expected in (1, 2):
         async with testing.server(tmp_path) as server, server.client() as client:
@@ -64,6 +76,12 @@ async def test_settings_are_keywords_and_the_environment_does_not_count(monkeypa
         await client.topic("orders").write("more than a byte")
         with pytest.raises(errors.BatchTooLarge):
             await client.topic("orders").write_many([{"data": n} for n in range(3)])
+
+
+def test_grpc_is_there_for_those_who_ask_without_asyncio() -> None:
+    with testing.running_server(no_grpc=False) as server, server.client(grpc=server.grpc_address) as client:
+        client.heap("jobs").create()
+        assert client.heap("jobs").info().topic == "jobs"
 
 
 def test_the_same_without_asyncio(tmp_path: Path) -> None:

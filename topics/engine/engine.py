@@ -15,7 +15,7 @@ from topics.clock import Clock
 from topics.core import archiving, priority, settle
 from topics.core.commands import Abort, Acks, Append, Claimer, Command, Complete, Drop, Publish, Redrive
 from topics.core.cut import PLAIN, Render, Shape, cut
-from topics.core.groupcommands import DropGroup, PauseGroup, ResetGroup
+from topics.core.groupcommands import AckGroup, DropGroup, NackGroup, PauseGroup, ResetGroup
 from topics.core.heap import Heap
 from topics.core.heapcommands import MoveToDlq, NackMessages, ReplayDead
 from topics.core.log import Log
@@ -139,6 +139,8 @@ class Engine:
         if admission.adds_bytes(command):
             self._check_dirty()
         admission.check(self.machine, self.turn, command)
+        if isinstance(command, AckGroup | NackGroup):
+            return self.groups.settle(command)
         if isinstance(command, Publish):
             return self._publishing.begin(command)
         dropped = self._logs_of(command.topic) if isinstance(command, Drop) else ()
@@ -153,7 +155,7 @@ class Engine:
         self.groups.dropped(dropped)
         self.heaps.dropped(dropped)
         if isinstance(command, ResetGroup | PauseGroup | DropGroup):
-            self.groups.changed(command, self._logs_of(command.topic))
+            self.groups.changed(command, self._logs_of(command.topic), ticket)
         return ticket
 
     def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> Ticket:
@@ -486,7 +488,7 @@ class Engine:
         self.closing = True
         self.claiming.end_waiting()
         self.groups.end_waiting()
-        self.heaps.end_waiting()
+        self.heaps.close()
         self.forwarding.stop()
 
     def close(self) -> None:

@@ -79,6 +79,7 @@ class Heaping(HeapLooking):
         self._numbers = 0
         self._connections = 0
         self._is_over = False
+        self._waiting_over = False
 
     # ---- in
 
@@ -104,7 +105,7 @@ class Heaping(HeapLooking):
             raise Throttled(
                 f'{CLAIMERS_MAX} pops wait for messages of "{topic}"; try again', limit="poppers", retry_after_ms=1000
             )
-        wait_ms = max(0, min(wait_ms, CLAIM_WAIT_MS_MAX))
+        wait_ms = 0 if self._waiting_over else max(0, min(wait_ms, CLAIM_WAIT_MS_MAX))
         ticket = Ticket()
         waiter = HeapWaiter(popper, chosen, now_ms + wait_ms, ticket.resolve, ticket.fail)
         line.join(waiter)
@@ -120,13 +121,15 @@ class Heaping(HeapLooking):
     def _forget(self, ticket: Ticket) -> None:
         self._waiting.pop(id(ticket), None)
 
-    def cancel(self, ticket: Ticket) -> None:
-        """Whoever asked with `pop` is gone: nothing is leased to it any more, and what was goes back undelivered."""
+    def cancel(self, ticket: Ticket) -> bool:
+        """Whoever asked with `pop` is gone: nothing is leased to it any more, and what was goes back undelivered;
+        whether it was still in line, and the ticket never will be done."""
         waiting = self._waiting.pop(id(ticket), None)
         if waiting is not None and waiting[0].leave(waiting[1]):
             self._tidy(waiting[0])
-            return
+            return True
         ticket.on_done(self._give_back)
+        return False
 
     def _give_back(self, ticket: Ticket) -> None:
         reply = ticket.reply
@@ -295,11 +298,18 @@ class Heaping(HeapLooking):
                     waiter.failed(error)
 
     def end_waiting(self) -> None:
-        """Answer everybody who waits with what there is, end the streams, and give back all that is leased."""
-        self._is_over = True
+        """Answer everybody who waits with what there is; from now on nobody waits."""
+        self._waiting_over = True
         for line in list(self._lines.values()):
             for waiter in [waiter for waiter in line.waiters if waiter.stream is None]:
                 self._give_up(line, waiter)
+            self._tidy(line)
+
+    def close(self) -> None:
+        """Answer everybody who waits with what there is, end the streams, and give back all that is leased."""
+        self._is_over = True
+        self.end_waiting()
+        for line in list(self._lines.values()):
             for stream in list(line.streams.values()):
                 stream.end(ShuttingDown("the engine is closing"))
             line.streams.clear()

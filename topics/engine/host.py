@@ -237,6 +237,7 @@ class Host:
         self.engine.watch.end_waiting()
         self.engine.claiming.end_waiting()
         self.engine.groups.end_waiting()
+        self.engine.heaps.end_waiting()
 
     # ---- time
 

@@ -143,7 +143,7 @@ def _lagging(lag: Lag) -> Alert:
         id=f"lag:{lag.kind}:{lag.topic}:{lag.name}",
         severity="warning",
         title=f"The lag of {lag.kind} {lag.name} grows",
-        text=f"It is {lag.now:,} records behind in {lag.topic}, and was {lag.before:,} five minutes ago.",
+        text=f"It is {lag.now:,} records behind in {lag.topic}, and was {lag.before:,} within the last five minutes.",
         todo="Start more consumers, or see why those there are slow."
         if is_group
         else f"`topics router show {lag.name}` says whether something holds it up; if not, its source gets too much.",

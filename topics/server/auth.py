@@ -19,11 +19,11 @@ from operator import or_
 
 from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.names import ROUTER_RULE, shorten
-from topics.errors import Forbidden, InvalidSetting, Unauthorized
+from topics.errors import Forbidden, InvalidSetting, NotReady, Unauthorized
 from topics.server.managedkeys import KEY_START, ManagedKeys, Unverified
 from topics.server.message import Request
 from topics.server.principal import ALL_SCOPES, EVERYBODY, Principal, Scope
-from topics.server.websessions import WebSessions
+from topics.server.websessions import SESSION_COOKIE, WebSessions, cookies_of
 from topics.settings import Settings
 
 KEYS_VARIABLE = "TOPICS_API_KEYS"
@@ -63,6 +63,7 @@ class Authenticator:
         self.is_on = is_on or bool(self._keys)
         self.managed: ManagedKeys | None = None
         self.sessions: WebSessions | None = None
+        """None until the server has recovered."""
 
     @classmethod
     def of(cls, settings: Settings) -> Authenticator:
@@ -90,6 +91,8 @@ class Authenticator:
             signed_in = self.sessions.owner(request)
             if signed_in is not None:
                 return signed_in
+        elif header is None and SESSION_COOKIE in cookies_of(request):
+            raise NotReady("who is signed in is known when the server has recovered; try again soon")
         return self.owner(_token(header or ""))
 
     def owner(self, token: str) -> Principal:

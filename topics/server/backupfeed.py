@@ -35,6 +35,8 @@ class BackupFeed:
 
     def opened(self, stream: Stream) -> None:
         self._stream = stream
+        if stream.full:
+            self.filled()
         self._task = asyncio.get_running_loop().create_task(self._send(stream))
 
     def filled(self) -> None:

@@ -24,17 +24,17 @@ class HeapLatency:
         self._ticks_ns = clock.ticks_ns
         self._enqueue_us: dict[str, Histogram] = {}
         self._pop_us: dict[str, Histogram] = {}
-        self._count = 0
+        self._enqueues = self._pops = 0
 
     def begin(self) -> int:
         """When a call began that is to be timed; 0 for most of them."""
-        self._count += 1
-        return self._ticks_ns() if self._count % SAMPLE == 1 else 0
+        self._enqueues += 1
+        return self._ticks_ns() if self._enqueues % SAMPLE == 1 else 0
 
     def begin_pop(self, ready_count: Callable[[], int]) -> int:
         """The same for a pop, if there is something to pop."""
-        began_ns = self.begin()
-        return began_ns if began_ns and ready_count() else 0
+        self._pops += 1
+        return self._ticks_ns() if self._pops % SAMPLE == 1 and ready_count() else 0
 
     def enqueued(self, topic: str, began_ns: int) -> None:
         self._add(self._enqueue_us, topic, began_ns)

@@ -127,7 +127,8 @@ class EventStream:
                 stream.send(error_frame(error.http_status, error.message))
         while gone:
             self._say_gone(gone)
-        stream.wake_at(self._sent_ns + self._heartbeat_ns)
+        if not stream.full:
+            stream.wake_at(self._sent_ns + self._heartbeat_ns)
 
     def _rewind(self) -> TopicsError | None:
         """Go back to where the client says it is; what is wrong with that, if something is."""

@@ -119,3 +119,9 @@ async def test_some_grants_are_timed() -> None:
     delivering.add_credits(1)
     delivering.deliver(messages(b"b"))
     assert told == [7], "the one that began it, once"
+
+
+def test_what_never_began_is_closed_without_harm() -> None:
+    delivering = Delivering()
+    delivering.close()
+    delivering.close()

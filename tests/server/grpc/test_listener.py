@@ -16,10 +16,12 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from tests.client.rig import on_loop
 from tests.server.grpc.certificates import certificate
 from topics import testing
+from topics.core.records import DEFAULT_LIMITS
 from topics.errors import InvalidSetting
 from topics.proto import messages as proto
 from topics.proto.messages import DISHEAP, HEAPS, methods_of
 from topics.server.app import Server
+from topics.server.context import Context
 from topics.server.grpc import listener
 from topics.settings import Settings
 from topics.testing import SimClock
@@ -207,3 +209,25 @@ async def test_tls_that_cannot_be_had_is_told(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidSetting, match=r"TOPICS_GRPC_TLS_KEY=/nowhere/k\.pem: No such file"):
         await Server(nowhere, SimClock()).start()
+
+
+@on_loop
+async def test_tls_of_clients_whom_an_authority_vouches_for(tmp_path: Path) -> None:
+    key, chain = certificate(tmp_path)
+    tls = {"grpc_tls_cert": str(chain), "grpc_tls_key": str(key), "grpc_tls_client_ca": str(chain)}
+    async with testing.server(no_grpc=False, **tls) as server:
+        port = server.grpc_address.rpartition(":")[2]
+        root = chain.read_bytes()
+        for credentials, code in (
+            (grpc.ssl_channel_credentials(root, key.read_bytes(), root), grpc.StatusCode.OK),
+            (grpc.ssl_channel_credentials(root), grpc.StatusCode.UNAVAILABLE),
+        ):
+            async with grpc.aio.secure_channel(f"localhost:{port}", credentials) as channel:
+                call = calling(channel, DISHEAP, "ListHeaps")(proto.ListHeapsReq(), timeout=5)
+                assert await code_of(call) is code
+
+
+@on_loop
+async def test_a_door_that_was_never_open_closes_at_once() -> None:
+    context = Context(Settings(), DEFAULT_LIMITS, SimClock(), 0)
+    await listener.GrpcListener(context).stop(60)

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
+import pytest
 
 from tests.server.grpc.test_listener import calling, code_of
 from topics import testing
 from topics.limits import KIB
 from topics.proto import messages as proto
 from topics.proto.messages import DISHEAP, HEAPS
+from topics.server.grpc import workstream
 
 GUARD_S = 30
 COUNT = 40
@@ -109,6 +111,11 @@ async def test_settles_are_answered_in_the_order_they_came(rig: Rig) -> None:
         assert [(answer.number, answer.acked) for answer in answers] == [(number, 1) for number in range(30)]
 
 
+def test_of_too_many_settles_under_way_the_next_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workstream, "SETTLES_MAX", 2)
+    test_settles_are_answered_in_the_order_they_came()
+
+
 @on_work
 async def test_who_has_nothing_more_to_say_hears_what_came_of_it_and_the_rest_goes_back(rig: Rig) -> None:
     await rig.put(b"0", b"1")
@@ -153,3 +160,27 @@ async def test_what_is_no_work_is_refused(rig: Rig) -> None:
         drop = proto.DeleteHeapReq(topic="jobs", force=True)
         await calling(rig.channel, DISHEAP, "DeleteHeap")(drop)
         assert await code_of(waiting.read()) is grpc.StatusCode.NOT_FOUND
+
+
+BELOW_NOUGHT = {"backoff_override": proto.Duration(seconds=-1)}
+
+
+@on_work
+async def test_a_settle_that_is_refused_ends_its_stream(rig: Rig) -> None:
+    await rig.put(b"0", b"1")
+    async with rig.working(2) as call:
+        first, second = await received(call, 2)
+        settle = proto.Settle(number=1, acks=[lease(first)], nacks=[lease(second) | BELOW_NOUGHT])
+        await call.write(proto.WorkRequest(settle=settle))
+        assert await code_of(call.read()) is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@on_work
+async def test_a_settle_that_is_refused_changes_nothing(rig: Rig) -> None:
+    await rig.put(b"0", b"1")
+    async with rig.working(2) as call:
+        first, second = await received(call, 2)
+        settle = proto.Settle(acks=[lease(first)], nacks=[lease(second) | BELOW_NOUGHT])
+        settled = calling(rig.channel, HEAPS, "SettleMany")(proto.SettleReq(topic="jobs", settle=settle))
+        assert await code_of(settled) is grpc.StatusCode.INVALID_ARGUMENT
+        assert (await rig.heap()).info.stats.inflight_messages == 2

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.client.rig import on_loop
 from tests.server.groups import Consumers, serving
+from tests.server.lanerig import body_of
+from tests.server.lanerig import serving as lane
 from tests.server.routes.test_groups import KEYS
+from topics.core.commands import Drop
 
 
 @on_loop
@@ -57,3 +61,22 @@ async def test_a_key_sees_its_own(tmp_path: Path) -> None:
         assert (await api.get("/v0/groups")).refusal == (403, "forbidden")
         api.key = "all-secret"
         assert (await api.get("/v0/groups?cursor=nonsense")).status == 400
+
+
+@on_loop
+async def test_a_topic_that_goes_while_they_are_listed_is_left_out(tmp_path: Path) -> None:
+    async with lane(tmp_path, throttle_lag_ms=0) as rig:
+        for topic in ("a", "b", "c"):
+            await rig.ask("POST", f"/v0/topics/{topic}", {"records": [{"data": 1}]})
+            await rig.ask("POST", f"/v0/topics/{topic}/groups/g/reset", {"to": "earliest"})
+        groups = rig.engine.groups
+        listed = groups.list
+
+        def dropping(topic: str) -> Any:
+            if topic == "a":
+                rig.context.host.decide(Drop("b"))
+            return listed(topic)
+
+        groups.list = dropping  # type: ignore[method-assign]
+        found = body_of(await rig.ask("GET", "/v0/groups"))["groups"]
+        assert [each["topic"] for each in found] == ["a", "c"]

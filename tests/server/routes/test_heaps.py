@@ -159,3 +159,25 @@ async def test_keys_see_and_touch_what_is_theirs(tmp_path: Path) -> None:
             told = await api.post(path, {"topic": "b.jobs", "lease_token": "x"})
             assert told.refusal == (403, "PERMISSION_DENIED")
         assert (await api.delete("/v1/heaps/a.jobs?force=true")).refusal == (403, "PERMISSION_DENIED")
+
+
+async def messages(api: Api) -> list[int]:
+    """How many there are in each partition."""
+    parts = (await api.get("/v1/stats?topic=jobs")).body["topic_stats"]["jobs"]["partition_stats"]
+    return [parts[number]["messages"] for number in sorted(parts)]
+
+
+@on_loop
+async def test_one_partition_may_be_purged_and_one_that_is_not_there_is_refused_first(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await make(api, partitions=2)
+        for number in range(8):
+            await api.post("/v1/enqueue", {"topic": "jobs", "partition_key": str(number)})
+        counts = await messages(api)
+        assert min(counts) > 0
+        nowhere = await api.post("/v1/heaps/jobs/purge?force=true", {"partition_id": 2})
+        assert nowhere.refusal == (400, "INVALID_ARGUMENT") and "confirmation_token" not in nowhere.error["detail"]
+        purged = await confirmed(api, "POST", "/v1/heaps/jobs/purge", {"partition_id": 1})
+        assert (purged.status, purged.body["purged"]) == (200, counts[1])
+        assert await messages(api) == [counts[0], 0]
+        assert audited(tmp_path)[-1]["detail"] == {"partition": 1}

@@ -6,10 +6,14 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.client.rig import on_loop
 from tests.server.accountrig import ADMIN_KEY, Served, accounts_served
 from tests.server.api import Api, serving
 from topics.core.accountcommands import NoteKeysUsed
+from topics.errors import Unauthorized
+from topics.server import managedkeys
 
 KEY = {"name": "ci", "scopes": ["read", "write"]}
 
@@ -118,6 +122,22 @@ async def test_a_key_is_compared_once_for_many_requests(tmp_path: Path) -> None:
         for _ in range(5):
             assert (await wrong.get("/v0/topics")).refusal == (401, "unauthorized")
         assert compared == 2
+
+
+@on_loop
+async def test_more_keys_than_are_remembered_are_all_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(managedkeys, "REMEMBERED_MAX", 1)
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        keys = [(await made(served))["key"] for _ in range(2)]
+        for key in keys * 2:
+            assert (await with_key(served, key).get("/v0/topics")).status == 200
+            assert (await with_key(served, key[:-1] + "!").get("/v0/topics")).status == 401
+            wrong = key[:-1] + ("0" if key[-1] != "0" else "1")
+            assert (await with_key(served, wrong).get("/v0/topics")).status == 401
+        known = served.context.authenticator.managed
+        assert len(known._verified) == len(known._refused) == 1
+        with pytest.raises(Unauthorized, match="a known key is needed"):
+            served.context.authenticator.owned("key:nothing")
 
 
 @on_loop

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.client.rig import on_loop
+from tests.client.rig import on_loop, soon
 from tests.server.api import Api, serving
+from tests.server.lanerig import serving as lane
 from tests.server.routes.test_heaps import make
 
 
@@ -159,3 +160,30 @@ async def test_looking_takes_nothing(tmp_path: Path) -> None:
         assert "lease_deadline" in everything[2] and "not_before" in everything[3]
         assert (await api.get("/v1/peek?topic=nowhere")).refusal == (404, "NOT_FOUND")
         assert (await api.get("/v1/peek")).refusal == (400, "INVALID_ARGUMENT")
+
+
+@on_loop
+async def test_a_stop_answers_a_pop_that_waits(tmp_path: Path) -> None:
+    async with lane(tmp_path, throttle_lag_ms=0, drain_ms=60_000) as rig:
+        api = Api(rig.server.url)
+        await make(api)
+        waiting = asyncio.create_task(api.post("/v1/pop", {"topic": "jobs", "wait_time": 20}))
+        while not rig.engine.heaps.waiting_count():
+            await asyncio.sleep(0)
+        await soon(rig.server.close())
+        assert (await waiting).body["items"] == []
+
+
+@on_loop
+async def test_a_pop_whose_client_is_gone_holds_nothing(tmp_path: Path) -> None:
+    async with lane(tmp_path, throttle_lag_ms=0) as rig:
+        api = Api(rig.server.url)
+        await make(api)
+        waiting = asyncio.create_task(api.post("/v1/pop", {"topic": "jobs", "wait_time": 20}))
+        while not rig.engine.heaps.waiting_count():
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        while len(rig.server._connections):
+            await asyncio.sleep(0)
+        assert not rig.engine.heaps.waiting_count()

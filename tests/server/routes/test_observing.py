@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.client.rig import on_loop
 from tests.server.accountrig import ADMIN_KEY, Served, accounts_served
 from tests.server.api import Api, serving
 from tests.server.queues import bury
+from topics.limits import GIB
+from topics.server import observing
 from topics.server.observing import SIGNS_BEATS
 from topics.server.series import SERIES
+from topics.server.storagesize import StorageSize
 
 
 async def beats(served: Served, count: int) -> None:
@@ -109,6 +114,39 @@ async def test_a_router_whose_lag_grows_is_told(tmp_path: Path) -> None:
         await served.api.write("source", *range(1500))
         await beats(served, SIGNS_BEATS)
         assert "lag:router:source:r" in await alert_ids(served)
+
+
+@on_loop
+async def test_a_disk_that_fills_is_told_with_the_time_that_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observing, "LAGS_KEPT", 4)
+    free = iter(range(100, 0, -1))
+    monkeypatch.setattr(observing, "measure", lambda *_: StorageSize(free_bytes=next(free) * GIB))
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        await beats(served, 1)
+        assert await alert_ids(served) == [], "one look says nothing"
+        await beats(served, SIGNS_BEATS)
+        (alert,) = (await served.api.get("/v0/overview")).body["alerts"]
+        # A GiB in ten seconds, and 99 are left.
+        assert alert["id"] == "disk_filling"
+        assert alert["text"] == "99.0 GiB are left, and full in 0.3 h at this rate."
+
+
+@on_loop
+async def test_of_very_many_groups_some_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observing, "POSITIONS_MAX", 1)
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        for topic in ("a", "b"):
+            await served.api.write(topic, 1)
+            await served.api.post(f"/v0/topics/{topic}/groups/g/reset", {"to": "earliest"})
+        await beats(served, SIGNS_BEATS)
+        for topic in ("a", "b"):
+            await served.api.write(topic, *range(1500))
+        await beats(served, SIGNS_BEATS)
+        assert await alert_ids(served) == ["lag:group:a:g"]
 
 
 @on_loop

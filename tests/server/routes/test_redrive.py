@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.client.rig import on_loop, soon
 from tests.server.api import Answer, Api, serving
+from tests.server.lanerig import serving as lane
 from tests.server.queues import Jobs, bury
+from topics.server.routes import redrive as redriving
 
 DEAD = "dead"
 KEYS = "all-secret,writer-secret:write,tenant-secret:rw:tenant42:"
@@ -168,3 +171,41 @@ async def test_what_a_key_may_do(tmp_path: Path) -> None:
         for body in ({}, {"source": "jobs"}, {"destination": "jobs"}):
             assert (await api.post(path, body)).refusal == (403, "forbidden"), body
         assert (await api.post(path, {"source": "tenant42:jobs"})).body["moved"] == 1
+
+
+@on_loop
+async def test_from_a_topic_of_several_partitions_each_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await api.put(f"/v0/topics/{DEAD}", {"partitions": 2})
+        await bury(api, 3)
+        counts = {}
+        for partition in (0, 1):
+            dry = (await redrive(api, partition=partition, dry_run=True)).body
+            assert dry["partition"] == partition
+            counts[partition] = dry["moved"]
+        assert sum(counts.values()) == 3
+        delete = f"/v0/topics/{DEAD}/dead_letters/delete"
+        for partition, count in counts.items():
+            told = (await api.post(delete, {"partition": partition, "dry_run": True})).body
+            assert (told["partition"], told["deleted"]) == (partition, count)
+            assert (await redrive(api, partition=partition)).body["moved"] == count
+        assert len(await data(api, "jobs")) == 3
+
+
+@on_loop
+async def test_a_server_that_stops_ends_it_between_two_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with lane(tmp_path) as rig:
+        api = Api(rig.server.url)
+        await bury(api, 8)
+
+        async def stop_meanwhile(seconds: float) -> None:
+            assert seconds > 0
+            rig.context.draining = True
+
+        patient = SimpleNamespace(sleep=stop_meanwhile, get_running_loop=asyncio.get_running_loop)
+        monkeypatch.setattr(redriving, "asyncio", patient)
+        answer = (await soon(redrive(api, rate_per_second=1))).body
+        rig.context.draining = False
+        assert (answer["moved"], answer["done"], answer["next_from_seq"]) == (1, False, 1)
+        assert await data(api, "jobs") == [0]
+        assert (await redrive(api, from_seq=answer["next_from_seq"])).body["moved"] == 7

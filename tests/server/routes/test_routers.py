@@ -321,6 +321,17 @@ async def test_a_key_touches_its_own_names_only(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_a_router_with_a_longer_name_is_another_one(tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys="boss,mine:rw+a:mine.") as api:
+        api.key = "boss"
+        await api.put("/v0/routers/mine.r-2", {"source": "theirs", "dest": "mine.copy"})
+        api.key = "mine"
+        assert (await api.put("/v0/routers/mine.r", {"source": "mine.a", "dest": "mine.b"})).status == 201
+        taken = await api.put("/v0/routers/mine.r-2", {"source": "mine.a", "dest": "mine.c"})
+        assert taken.refusal == (403, "forbidden")
+
+
+@on_loop
 async def test_a_list_looks_beyond_what_a_key_may_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routers, "PAGE_SIZE_MAX", 2)
     async with serving(tmp_path, api_keys=KEYS) as api:

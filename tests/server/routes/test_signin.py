@@ -10,7 +10,8 @@ import pytest
 
 from tests.client.rig import on_loop
 from tests.server.accountrig import ADMIN_KEY, PASSWORD, Browser, Served, accounts_served
-from tests.server.api import Api
+from tests.server.api import Api, serving
+from tests.server.httprig import Caller
 from topics.server.websessions import ACCESS_MS, GRACE_MS, SESSION_MS
 
 ADA = "ada@example.org"
@@ -340,6 +341,28 @@ async def test_an_event_stream_of_a_page_ends_with_its_session(tmp_path: Path) -
         assert (await page.get(f"/v0/watch/{wid}")).status == 401
 
 
+@on_loop
+async def test_a_page_that_writes_on_one_connection_is_looked_at_each_time(tmp_path: Path) -> None:
+    """The quick way of plain writes is for keys."""
+    async with accounts_served(tmp_path) as served:
+        browser = await served.signed_up()
+        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        body = b'{"records":[{"data":1}]}'
+        lines = ["POST /v0/topics/t HTTP/1.1", "Host: topics", "Content-Type: application/json", f"Cookie: {cookies}"]
+        lines += [f"X-CSRF-Token: {browser.cookies['topics_csrf']}", f"Content-Length: {len(body)}", "", ""]
+        reader, writer = await asyncio.open_connection(served.api.address.hostname, served.api.address.port)
+        caller = Caller(reader, writer)
+
+        async def write() -> int:
+            caller.send("\r\n".join(lines).encode() + body)
+            return (await caller.answer()).status
+
+        assert [await write() for _ in range(4)] == [201, 200, 200, 200]
+        served.clock.ahead_ms = ACCESS_MS + 1000
+        assert await write() == 401, "the same bytes, but the sign-in in them has expired"
+        await caller.close()
+
+
 # ---- guessing
 
 
@@ -424,3 +447,32 @@ async def test_the_signing_secret_is_its_owners_only(tmp_path: Path) -> None:
         again.cookies = cookies
         assert (await again.get("/v0/topics")).status == 401
         assert (await sign_in(served))[1] == 200
+
+
+# ---- what is not asked for by the right one
+
+
+@on_loop
+async def test_the_first_user_needs_an_address_and_the_link_stays_good(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path) as served:
+        token = served.server.set_up_link.partition("/set-up#")[2]
+        refused = await served.browser().post("/v1/auth/setup", {"token": token, "password": PASSWORD})
+        assert refused.status == 400 and refused.error["detail"]["field"] == "email"
+        assert not served.accounts.users
+        await served.signed_up()
+
+
+@on_loop
+async def test_a_key_has_no_password_to_change(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        body = {"current_password": PASSWORD, "new_password": "another horse entirely"}
+        refused = await served.api.post("/v1/auth/password", body)
+        assert refused.status == 403 and "an admin makes a new link" in refused.error["message"]
+
+
+@on_loop
+async def test_an_open_server_says_that_users_do_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        invited = await api.post("/v1/users", {"email": "bob@example.org", "role": "viewer"})
+        assert invited.status == 201 and "TOPICS_AUTH=1" in invited.body["warning"]

@@ -6,6 +6,10 @@ import pytest
 
 from tests.client.rig import on_loop
 from tests.server.api import Answer, Api, serving
+from tests.server.lanerig import serving as lane
+from topics.core.commands import Command
+from topics.engine.ticket import Ticket
+from topics.errors import Throttled
 
 
 async def stage(api: Api, topic: str, name: str, *datas: object, **options: object) -> Answer:
@@ -108,3 +112,46 @@ async def test_what_is_no_batch(tmp_path: Path, path: str, body: object, field: 
         refused = await api.post(path, body)
         assert refused.refusal == (400, "invalid_request")
         assert refused.error["detail"]["field"] == field
+
+
+@on_loop
+async def test_who_asks_for_no_refusal_waits_for_room(tmp_path: Path) -> None:
+    async with lane(tmp_path, throttle_lag_ms=0) as rig:
+        api = Api(rig.server.url)
+        await api.put("/v0/topics/a", {})
+        host = rig.context.host
+        decide = host.decide
+
+        def full(command: Command) -> Ticket:
+            host.decide = decide
+            raise Throttled("the queue before the disk is full", **detail)
+
+        detail: dict[str, int] = {"retry_after_ms": 1}
+        host.decide = full
+        assert (await stage(api, "a", "s1", 1)).refusal == (429, "throttled")
+        host.decide = full
+        for _ in range(2):
+            patient = await stage(api, "a", "s1", 1, 2, at=0, disable_backpressure=True)
+            assert (patient.status, patient.body["count"]) == (200, 2), "what is there already is not staged again"
+            host.decide = full
+        detail = {"max": 5}
+        host.decide = full
+        for_good = await stage(api, "a", "s2", 1, disable_backpressure=True)
+        assert for_good.refusal == (429, "throttled"), "what no waiting helps against is told"
+
+
+@on_loop
+async def test_a_write_that_waits_for_room_and_was_made_before_is_not_made_again(tmp_path: Path) -> None:
+    async with lane(tmp_path, throttle_lag_ms=0) as rig:
+        api = Api(rig.server.url)
+        engine = rig.engine
+        submit = engine.submit
+
+        def full(command: Command) -> Ticket:
+            engine.submit = submit  # type: ignore[method-assign]
+            raise Throttled("the queue before the disk is full", retry_after_ms=1)
+
+        for deduped in (False, True):
+            engine.submit = full  # type: ignore[method-assign]
+            written = await api.write("a", 1, disable_backpressure=True, idempotency_key="once")
+            assert (written["seqs"], written["deduped"]) == ([1], deduped)

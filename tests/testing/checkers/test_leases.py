@@ -99,6 +99,14 @@ def test_a_job_that_two_have_acked() -> None:
     assert second.ok
 
 
+def test_an_ack_that_was_sent_twice_is_one() -> None:
+    made = Making()
+    made.claim(grant(1, "a", 100, 200))
+    made.settle("ack", 1, "a")
+    made.settle("ack", 1, "a")
+    assert "done" not in broken(made.history)
+
+
 def test_an_ack_that_comes_too_late_and_counts() -> None:
     made = claimed_twice(again_at=300)
     made.settle("ack", 1, "a")
@@ -187,6 +195,13 @@ def test_the_best_comes_first() -> None:
     made = heap(5, 1)
     pop(made, 1)
     pop(made, 0)
+    assert ranks(made) == []
+
+
+def test_a_heap_that_promises_no_order_may_have_any() -> None:
+    made = heap(5, 1, rank_max=0)
+    pop(made, 0)
+    pop(made, 1)
     assert ranks(made) == []
 
 

@@ -134,3 +134,13 @@ def epochs(*epochs: int, dropped: bool) -> list[str]:
 def test_the_epoch_tells_topics_of_one_name_apart() -> None:
     assert epochs(1, 2, dropped=True) == epochs(1, 1, dropped=False) == []
     assert epochs(1, 1, dropped=True) == epochs(2, 1, dropped=False) == ["epoch"]
+
+
+def test_reads_at_the_same_time_say_nothing_of_each_other() -> None:
+    made = Making()
+    first = made.call("read", {"from_seq": 0}, {"epoch": 2})
+    made.call("read", {"from_seq": 0}, {"epoch": 1}, sent=first.sent)
+    drop(made)
+    assert rules(check_recreation, made.history) == []
+    made.call("read", {"from_seq": 0}, {"epoch": 1})
+    assert rules(check_recreation, made.history) == ["epoch"]

@@ -200,3 +200,26 @@ def test_a_crash_is_no_problem_of_the_servers_also_within_another_error() -> Non
             loop.call_exception_handler({"message": "failed", "exception": error})
         assert loop.problems == ["failed: KeyError('a bug')"]
         loop.problems.clear()
+
+
+def test_what_is_no_answer_is_noticed() -> None:
+    reader = ResponseReader()
+    reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+    assert not reader.broken and not reader.is_whole
+    reader = ResponseReader()
+    reader.feed(b"nonsense")
+    assert reader.broken
+
+
+def test_what_was_given_up_is_not_run_and_what_came_of_it_goes_nowhere() -> None:
+    process = Process()
+    loop = process.loop
+
+    def fail() -> None:
+        process.seen.append("failed")
+        raise OSError("the disk")
+
+    loop.call_soon(process.seen.append, "never").cancel()
+    for work in (lambda: process.seen.append("worked"), fail):
+        loop.run_in_executor(None, work).cancel()
+    assert process.run() == ["worked", "failed"] and loop.problems == []

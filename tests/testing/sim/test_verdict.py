@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import subprocess
 import sys
@@ -10,10 +12,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from topics.engine.engine import Engine
 from topics.testing.sim import __main__ as command
-from topics.testing.sim import machine, runner
+from topics.testing.sim import machine, runner, verdict
 from topics.testing.sim.tally import load
 from topics.testing.sim.verdict import Result, live
 from topics.testing.sim.world import furnished
@@ -151,3 +154,23 @@ def test_a_failing_seed_prints_how_to_see_it_again(
     assert command.main(["--seeds", "2", "--processes", "1", "--out", str(tmp_path / "other.json")]) == 0
     with pytest.raises(SystemExit):
         command.main(["--seeds", "0"])
+
+
+def test_what_a_seed_has_broken_is_shown_and_fails() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    assert isinstance(console.file, io.StringIO)
+    assert command._one(Result(7), console) == 0
+    assert command._one(Result(7, ["log.lost: [seq 3] is gone"]), console) == 1
+    assert "log.lost: [seq 3] is gone" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_whether_garbage_is_looked_for_is_as_before(enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with verdict._without_collections():
+            assert not gc.isenabled()
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()

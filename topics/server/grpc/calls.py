@@ -18,8 +18,10 @@ from typing import Any, Final
 import grpc
 import msgspec
 
+from topics.core.names import shorten
 from topics.errors import Internal, ShuttingDown, TopicsError, Unauthorized
 from topics.proto.messages import Method, methods_of
+from topics.server.audit import BEGUN
 from topics.server.auth import BEARER, check_scope
 from topics.server.context import Context
 from topics.server.logs import fields
@@ -97,9 +99,8 @@ class Calls:
                 asker = await self._asker(caller, scope)
                 release = context.quota.enter(asker.principal)
                 try:
-                    if scope & Scope.ADMIN:
-                        await self._note(asker, method, "begun")
-                    response = await handler(asker, request)
+                    carry_out = self._noted(method, handler) if scope & Scope.ADMIN else handler
+                    response = await carry_out(asker, request)
                 finally:
                     release()
             except Exception as error:
@@ -161,12 +162,25 @@ class Calls:
         trailing = ((CODE_KEY, error.code), (DETAIL_KEY, msgspec.json.encode(error.detail)))
         await caller.abort(grpc.StatusCode[error.grpc_code], error.message, trailing)
 
-    async def _note(self, asker: Asker, method: Method, outcome: str) -> None:
-        """What administers is noted here; what destroys is noted with what it destroys."""
+    def _noted(self, method: Method, handler: Unary) -> Unary:
+        """What administers is noted here, also that it was refused; what destroys is noted with what it destroys."""
+
+        async def carry_out(asker: Asker, request: Any) -> Any:
+            name = shorten(getattr(request, "topic", ""))
+            await self._note(asker, method, name, BEGUN)
+            try:
+                return await handler(asker, request)
+            except TopicsError as error:
+                await self._note(asker, method, name, error.code)
+                raise
+
+        return carry_out
+
+    async def _note(self, asker: Asker, method: Method, name: str, outcome: str) -> None:
         if self._context.audit is not None:
             await self._context.audit.note(
                 f"{METHOD} {method.path}",
-                "",
+                name,
                 key=asker.principal.key_id,
                 who=asker.principal.name,
                 over=OVER,

@@ -63,8 +63,8 @@ class Heaps:
     async def settle_many(self, asker: Asker, request: Any) -> Any:
         topic = named(asker, request.topic)
         host = self._host
-        settling = Settling(request.settle)
-        await settling.begin(host, topic)
+        settling = Settling(topic, request.settle)
+        await settling.begin(host)
         return await settling.answered()
 
     async def reprioritize(self, asker: Asker, request: Any) -> Any:

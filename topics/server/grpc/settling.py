@@ -25,18 +25,18 @@ Command = AckMessages | NackMessages | ExtendLeases
 
 
 class Settling:
-    def __init__(self, settle: Any) -> None:
-        self._settle = settle
+    def __init__(self, topic: str, settle: Any) -> None:
+        self._commands = list(commands(topic, settle))
         self._begun = False
         self._waiting = 0
         self._error: TopicsError | None = None
         self._done = asyncio.Event()
         self._answer = proto.Settled(number=settle.number)
 
-    async def begin(self, host: Host, topic: str, news: Callable[[], None] = lambda: None) -> None:
+    async def begin(self, host: Host, news: Callable[[], None] = lambda: None) -> None:
         """Decide everything; `news` is called when that is durable."""
 
-        for command, places in commands(topic, self._settle):
+        for command, places in self._commands:
             self._waiting += 1
             try:
                 ticket = await host.admit(command)

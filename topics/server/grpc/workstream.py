@@ -106,9 +106,9 @@ class WorkCall:
         while len(self._settles) >= SETTLES_MAX:
             self._room.clear()
             await self._room.wait()
-        settling = Settling(settle)
+        settling = Settling(topic, settle)
         self._settles.append(settling)
-        await settling.begin(host, topic, self._delivering.wake)
+        await settling.begin(host, self._delivering.wake)
 
     async def _write(self) -> None:
         """Until the client has said all there is to say, and heard what came of it."""

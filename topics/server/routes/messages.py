@@ -91,8 +91,12 @@ def pop(context: Context, request: Request, reply: Reply) -> None:
         context.heap_latency.popped(wanted.topic, began_ns)
         return success(context, request, {"items": list(map(heapanswers.popped, popped.messages))})
 
+    def gone() -> None:
+        if heaps.cancel(ticket):
+            ticket.resolve(PoppedMessages(topic=wanted.topic, messages=()))
+
     if not ticket.done:
-        request.on_gone = lambda: heaps.cancel(ticket)
+        request.on_gone = gone
     when_done(context, request, reply, ticket, made)
 
 

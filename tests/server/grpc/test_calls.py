@@ -1,0 +1,145 @@
+"""What every call passes, when something is wrong with the server itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import grpc
+import pytest
+from grpc.aio import AioRpcError
+
+from tests.client.rig import on_loop
+from tests.server.grpc.test_listener import calling, code_of
+from topics import testing
+from topics.clock import SystemClock
+from topics.engine.engine import Engine
+from topics.engine.host import Opener
+from topics.engine.opening import opener
+from topics.engine.recovery import Progress
+from topics.proto import messages as proto
+from topics.proto.messages import DISHEAP, HEAPS, methods_of
+from topics.secret import Secret
+from topics.server.app import MakeOpener, Server
+from topics.server.grpc.calls import CODE_KEY, METHOD, Calls, Served
+from topics.server.principal import Scope
+from topics.settings import Settings
+from topics.storage.committer import Post
+
+
+@asynccontextmanager
+async def serving(
+    directory: Path, make_opener: MakeOpener = opener, **others: Any
+) -> AsyncIterator[tuple[Server, Any]]:
+    settings = Settings(data_dir=str(directory / "data"), port=0, grpc_port=0, **others)
+    async with (
+        Server(settings, SystemClock(), make_opener) as server,
+        grpc.aio.insecure_channel(server.grpc_address) as channel,
+    ):
+        yield server, channel
+
+
+async def refusal(call: Any) -> tuple[grpc.StatusCode, str, str]:
+    """The status, our own code, and the words."""
+    with pytest.raises(AioRpcError) as caught:
+        await call
+    error = caught.value
+    return error.code(), dict(error.trailing_metadata())[CODE_KEY], error.details()
+
+
+@on_loop
+async def test_a_defect_is_told_by_a_number_that_the_log_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as (server, channel):
+        await server.ready()
+        host = server._context.host
+        assert host is not None
+        monkeypatch.setattr(host.engine.heaps, "list", lambda *_: 1 // 0)
+        code, ours, words = await refusal(calling(channel, DISHEAP, "ListHeaps")(proto.ListHeapsReq()))
+        assert (code, ours) == (grpc.StatusCode.INTERNAL, "internal") and "ZeroDivisionError" not in words
+    (line,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert line.exc_info is not None and line.exc_info[0] is ZeroDivisionError
+    assert words.endswith(vars(line)["fields"]["request_id"])
+
+
+@on_loop
+async def test_a_server_that_drains_takes_no_more_calls(tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys=Secret("key")) as (server, channel):
+        await server.ready()
+        server._context.draining = True
+        # Before anybody is asked who they are: it is the same for all.
+        code, ours, words = await refusal(calling(channel, DISHEAP, "ListHeaps")(proto.ListHeapsReq()))
+        assert (code, ours) == (grpc.StatusCode.UNAVAILABLE, "shutting_down") and "ask another one" in words
+
+
+@on_loop
+async def test_while_it_recovers_all_that_asks_for_heaps_is_told_to_wait(tmp_path: Path) -> None:
+    go_on = Event()
+
+    def held_up(chosen: Settings, on_progress: Progress) -> Opener:
+        def slow(post: Post) -> Engine:
+            go_on.wait(60)
+            return opener(chosen, on_progress)(post)
+
+        return slow
+
+    async with serving(tmp_path, held_up) as (server, channel):
+        try:
+            for call in (
+                calling(channel, DISHEAP, "MakeHeap")(proto.MakeHeapReq(topic="jobs")),
+                calling(channel, DISHEAP, "ListHeaps")(proto.ListHeapsReq()),
+            ):
+                code, ours, words = await refusal(call)
+                assert (code, ours) == (grpc.StatusCode.UNAVAILABLE, "not_ready") and "try again soon" in words
+        finally:
+            go_on.set()
+        await server.ready()
+        assert (await calling(channel, DISHEAP, "MakeHeap")(proto.MakeHeapReq(topic="jobs"))).topic == "jobs"
+
+
+@on_loop
+async def test_a_stream_whose_client_is_gone_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(tmp_path) as (server, _):
+        await server.ready()
+        context = server._context
+
+        class Gone:
+            def invocation_metadata(self) -> tuple[()]:
+                return ()
+
+            def peer(self) -> str:
+                return "ipv4:127.0.0.1:5"
+
+        async def write(asker: Any, caller: Any) -> None:
+            assert context.quota.stream_count == 1
+            raise grpc.aio.InternalError("the connection is closed")
+
+        method = methods_of(HEAPS)["Work"]
+        await asyncio.wait_for(Calls(context)._stream(method, Served(Scope.READ, write))(None, Gone()), 10)
+        assert context.quota.stream_count == 0
+        assert context.traffic.errors == {} and context.traffic.of(METHOD, method.path).requests == 1
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@on_loop
+async def test_what_administers_says_of_what_and_whether_it_was_refused(tmp_path: Path) -> None:
+    async with (
+        testing.server(tmp_path, no_grpc=False) as server,
+        grpc.aio.insecure_channel(server.grpc_address) as channel,
+    ):
+        made = calling(channel, DISHEAP, "MakeHeap")
+        await made(proto.MakeHeapReq(topic="jobs"))
+        assert await code_of(made(proto.MakeHeapReq(topic="no such name!"))) is grpc.StatusCode.INVALID_ARGUMENT
+        lines = [json.loads(line) for line in (tmp_path / "audit" / "audit.jsonl").read_text().splitlines()]
+        assert [(line["name"], line["outcome"]) for line in lines] == [
+            ("jobs", "begun"),
+            ("no such name!", "begun"),
+            ("no such name!", "invalid_request"),
+        ]
