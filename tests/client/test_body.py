@@ -94,3 +94,10 @@ def test_a_delete_and_a_stage() -> None:
 def test_names_are_named_in_a_refusal() -> None:
     with pytest.raises(InvalidRequest, match="ttl_ms cannot be written as JSON"):
         plain_body({"ttl_ms": object()})
+
+
+def test_what_is_no_record_is_left_for_the_server_to_refuse() -> None:
+    assert written(records=["text"])["records"] == ["text"]
+    with pytest.raises(InvalidRequest, match=r"records\[1\]\.data") as refused:
+        write_body(WriteRequest(records=["text", {"data": float("nan")}]))  # type: ignore[list-item]
+    assert refused.value.detail["field"] == "records[1].data"

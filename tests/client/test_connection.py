@@ -330,3 +330,20 @@ async def test_a_refused_stream_has_a_whole_answer() -> None:
         assert (answer.status, answer.body) == (404, b"gone")
         connection.cut()
         await connection.closed()
+
+
+@on_loop
+async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topics.client.connection.BODY_BYTES_MAX", 1000)
+
+    async def flood(side: Side) -> None:
+        await side.request()
+        side.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"x" * 600, b"x" * 600)
+        await side.ended()
+
+    async with scripted(flood) as server:
+        connection = await connected(server.address.port)
+        with pytest.raises(ConnectionFailed, match="server sends more than 1000 bytes in one answer") as failed:
+            await ask(connection)
+        assert failed.value.detail == {"sent": True} and not connection.usable
+        await soon(connection.closed())

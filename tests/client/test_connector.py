@@ -100,7 +100,8 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
     if openssl is None:
         pytest.skip("no openssl to make a certificate with")
     files = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
-    wanted = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    wanted = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    wanted += ["-subj", "/CN=localhost"]
     wanted += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", files[0], "-keyout", files[1]]
     subprocess.run([openssl, "req", *wanted], check=True, capture_output=True)
     return files
@@ -153,3 +154,37 @@ async def test_a_closed_client_leaves_no_task_and_no_socket() -> None:
         await asyncio.sleep(0)
         left = {task for task in asyncio.all_tasks() - before if "topics/server" not in repr(task)}
         assert left == set()
+
+
+@on_loop
+async def test_a_call_that_is_cancelled_over_tls_ends_its_connection(certificate: tuple[str, str]) -> None:
+    here = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    here.load_cert_chain(*certificate)
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await asyncio.gather(reader.read(), return_exceptions=True)
+        ended.set()
+        writer.close()
+
+    listener = await asyncio.start_server(never_answer, "127.0.0.1", 0, ssl=here)
+    url = f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    async with connect(url, ssl_context=ssl.create_default_context(cafile=certificate[0])) as client:
+        waiting = asyncio.create_task(client.queue("jobs").claim(lease_ms=1000, wait_ms=5000))
+        await soon(asked.wait())
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(waiting)
+        # A TLS connection has no end of one side alone: the server is told by the end of both.
+        await soon(ended.wait())
+    listener.close()
+
+
+@on_loop
+async def test_a_client_that_was_not_entered_says_so(tmp_path: Path) -> None:
+    client = connect("http://127.0.0.1:9", attempts_max=1)
+    for call in (client.topic("orders").state(), client.backup(tmp_path / "backup.tar.gz")):
+        with pytest.raises(errors.NotReady, match="is not connected: use the client inside `async with"):
+            await call

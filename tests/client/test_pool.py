@@ -130,3 +130,32 @@ async def test_nobody_there() -> None:
     nowhere = Pool(Address("no-such-host.invalid", 80, tls=False), 1, 5, None)
     with pytest.raises(ConnectionFailed, match=r"no-such-host\.invalid"):
         await nowhere.take(far())
+
+
+@on_loop
+async def test_a_server_that_does_not_take_the_connection_in_time() -> None:
+    async with scripted(keep_answering) as server:
+        pool = Pool(server.address, 1, 0.0, None)
+        with pytest.raises(TimedOut, match="did not take the connection in time") as late:
+            await soon(pool.take(far()))
+        assert late.value.detail == {"sent": False}
+        assert len(pool) == 0
+
+
+@on_loop
+async def test_a_connection_that_is_made_while_the_client_is_closed_is_not_kept() -> None:
+    ended = asyncio.Event()
+
+    async def note_the_end(side: Side) -> None:
+        await side.ended()
+        ended.set()
+
+    async with scripted(note_the_end) as server:
+        pool = Pool(server.address, 1, 5, None)
+        taking = asyncio.create_task(pool.take(far()))
+        await asyncio.sleep(0)
+        await pool.close()
+        with pytest.raises(ShuttingDown, match="the client is closed"):
+            await soon(taking)
+        await soon(ended.wait())
+        assert len(pool) == 0

@@ -12,8 +12,10 @@ import pytest
 
 from tests.client.rig import on_loop, settle, soon
 from tests.client.scripted import Script, Scripted, Side, refusing, scripted
-from topics import Client, connect, errors
+from topics import Client, TopicState, Written, connect, errors, testing
 from topics.client import backoff, lane
+from topics.client.produceroptions import ProducerOptions
+from topics.client.transport import WriteRequest
 
 DONE = b'{"topic":"orders","first_seq":%d,"last_seq":%d,"head_seq":9,"count":1,"created":false,"deduped":false}'
 
@@ -197,3 +199,151 @@ async def test_giving_up_a_delivery_does_not_take_the_record_back() -> None:
         go_on.set()
         assert (await soon(delivery.result())).seq == 1
         await producer.close()
+
+
+@on_loop
+async def test_a_batch_that_was_refused_for_now_is_written_when_the_server_takes_it() -> None:
+    names: list[tuple[int, int]] = []
+
+    async def script(side: Side) -> None:
+        while True:
+            body = await asked(side)
+            names.append((body["epoch"], body["sequence"]))
+            if len(names) < 3:
+                side.send(refusing("503 Service Unavailable", "not_ready", detail='{"retry_after_ms":"soon"}'))
+            else:
+                done(side, 1, 1)
+
+    async with talking(script, attempts_max=1) as (_, client):
+        producer = client.topic("orders").producer(id="p", epoch=7)
+        assert (await soon((await producer.send(1)).result())).seq == 1
+        assert names == [(7, 0)] * 3
+        await producer.close()
+
+
+@on_loop
+async def test_what_was_delivered_of_a_batch_stays_delivered_when_the_rest_is_given_up() -> None:
+    counts: list[int] = []
+
+    async def script(side: Side) -> None:
+        while True:
+            counts.append(len((await asked(side))["records"]))
+            match len(counts):
+                case 1:
+                    side.send(refusing("400 Bad Request", "invalid_request"))
+                case 2:
+                    done(side, 1, 1)
+                case _:
+                    await side.ended()
+
+    async with talking(script) as (_, client):
+        producer = client.topic("orders").producer(linger_ms=10_000)
+        first, second = [await producer.send(n) for n in range(2)]
+        closing = asyncio.create_task(producer.close())
+        assert (await soon(first.result())).seq == 1
+        while len(counts) < 3:
+            await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        with pytest.raises(errors.ShuttingDown, match="before the record was delivered"):
+            await soon(second.result())
+        assert first.error is None and counts == [2, 1, 1]
+
+
+@on_loop
+async def test_an_answer_that_does_not_fit_fails_its_records_and_not_the_producer() -> None:
+    asked_count = 0
+
+    async def script(side: Side) -> None:
+        nonlocal asked_count
+        while True:
+            await asked(side)
+            asked_count += 1
+            done(side, 1, 3 if asked_count == 1 else 1)
+
+    async with talking(script) as (_, client):
+        producer = client.topic("orders").producer(batch_records_max=1)
+        strange, fine = await producer.send(1), await producer.send(2)
+        with pytest.raises(errors.Internal, match="says that it wrote 3 records of 1"):
+            await soon(strange.result())
+        assert (await soon(fine.result())).seq == 1
+        await producer.close()
+
+
+@on_loop
+async def test_an_error_of_this_program_leaves_nobody_waiting() -> None:
+    async with talking(never) as (_, client):
+
+        async def broken(topic: str, request: WriteRequest) -> Written:
+            raise RuntimeError("a bug")
+
+        client._transport.write = broken  # type: ignore[method-assign]
+        producer = client.topic("orders").producer(batch_records_max=1)
+        for delivery in [await producer.send(n) for n in range(3)]:
+            with pytest.raises(RuntimeError, match="a bug"):
+                await soon(delivery.result())
+        assert producer._producer._room.used_bytes == 0
+        await soon(producer.close())
+
+
+@on_loop
+async def test_failures_beyond_those_that_are_remembered_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topics.client.producer.UNSEEN_FAILURES_MAX", 2)
+
+    async def refuse(side: Side) -> None:
+        while True:
+            await asked(side)
+            side.send(refusing("403 Forbidden", "forbidden"))
+
+    async with talking(refuse) as (_, client):
+        producer = client.topic("orders").producer(batch_records_max=1)
+        for n in range(5):
+            await producer.send(n)
+        with pytest.raises(errors.Forbidden) as told:
+            await soon(producer.flush())
+        assert told.value.__notes__ == ["5 records of this producer were not delivered since its last flush"]
+        await soon(producer.close())
+
+
+@on_loop
+async def test_a_producer_that_fails_does_not_keep_a_closing_client_from_delivering_for_others() -> None:
+    async with testing.server() as server:
+        client = server.client()
+        async with client:
+            full = client.topic("full")
+            await full.create(cap_records=1, discard="reject")
+            await full.write("first")
+            sent = []
+            for _ in range(2):
+                await full.producer(linger_ms=3_600_000).send("too much")
+                sent.append(await client.topic("orders").producer(linger_ms=3_600_000).send("last words"))
+            with pytest.raises(errors.TopicFull) as told:
+                await soon(client.close())
+            assert told.value.__notes__ == [
+                "1 records of this producer were not delivered since its last flush",
+                "1 more producers of this client have records that were not delivered",
+            ]
+            assert sorted([(await soon(each.result())).seq for each in sent]) == [1, 2]
+
+
+@on_loop
+async def test_the_partitions_of_a_topic_are_asked_for_once() -> None:
+    async with testing.server() as server, server.client() as client:
+        orders = client.topic("orders")
+        await orders.create(partitions=4)
+        state, calls = client._transport.state, []
+
+        async def counting(topic: str, *, partition: int, touch: bool) -> TopicState:
+            calls.append(topic)
+            return await state(topic, partition=partition, touch=touch)
+
+        client._transport.state = counting  # type: ignore[method-assign]
+        async with orders.producer() as producer:
+            sent = [await producer.send(n, key="same") for n in range(3)]
+        assert len({(await each.result()).partition for each in sent}) == 1 and calls == ["orders"]
+
+
+def test_a_producer_without_a_name_is_refused() -> None:
+    for wrong in ("", 7):
+        with pytest.raises(errors.InvalidRequest, match="id must be a string, not"):
+            ProducerOptions(id=wrong, epoch=1)  # type: ignore[arg-type]

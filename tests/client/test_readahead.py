@@ -96,3 +96,13 @@ async def test_closing_leaves_no_task_behind() -> None:
         assert source.closed
         with pytest.raises(StopAsyncIteration):
             await soon(anext(stream))
+
+
+@on_loop
+async def test_closing_before_anything_is_asked_for_asks_for_nothing() -> None:
+    source = Counted([1, 2])
+    stream = ReadAhead(1, source)
+    await stream.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await soon(anext(stream))
+    assert source.numbers == [1, 2]

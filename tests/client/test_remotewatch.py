@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 import pytest
 
 import topics
 from tests.client.rig import on_loop, soon, take
+from tests.client.way import Way, leading
 from topics import Client, Cursor, Dropped, Gap, MemoryCursors, Reason, Record, errors, testing
 from topics.client import backoff
 from topics.testing import TestServer
@@ -134,35 +134,23 @@ async def test_what_is_refused_is_raised() -> None:
             await soon(anext(client.follow(["other"])))
 
 
-class LosesTheFirst:
-    """A way to a server on which the first event stream is lost, although the server has written its first event."""
+class LosesTheFirst(Way):
+    """The first event stream is lost, although the server has written its first event."""
 
     def __init__(self, url: str) -> None:
-        self._address = urlsplit(url)
+        super().__init__(url)
         self.lost: list[bytes] = []
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_reader, there_writer = await asyncio.open_connection(self._address.hostname, self._address.port)
-        back = asyncio.create_task(self._pass(there_reader, writer))
-        try:
-            while piece := await reader.read(65536):
-                if piece.startswith(b"GET /v0/watch/") and not self.lost:
-                    back.cancel()
-                    there_writer.write(piece)
-                    self.lost.append(await there_reader.readuntil(b"event: record"))
-                    return
-                there_writer.write(piece)
-        except ConnectionError:
-            pass
-        finally:
-            back.cancel()
-            await asyncio.gather(back, return_exceptions=True)
-            for each in (writer, there_writer):
-                each.transport.abort()
+    def wants(self, request: bytes) -> bool:
+        return request.startswith(b"GET /v0/watch/") and not self.lost
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while piece := await reader.read(65536):
-            writer.write(piece)
+    async def take(
+        self, request: bytes, client: asyncio.StreamWriter, server: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+    ) -> None:
+        reader, writer = server
+        writer.write(request)
+        self.lost.append(await reader.readuntil(b"event: record"))
+        client.transport.abort()
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "t:*"]], ids=["one", "many"])
@@ -171,13 +159,11 @@ async def test_what_was_written_and_never_came_is_told_again(names: list[str]) -
     async with served() as (server, writing):
         await writing.topic("a").write_many([{"data": 1}, {"data": 2}])
         way = LosesTheFirst(server.url)
-        async with await asyncio.start_server(way.serve, "127.0.0.1", 0) as listener:
-            host, port = listener.sockets[0].getsockname()
-            async with topics.connect(f"http://{host}:{port}") as client:
-                stream = client.follow(names)
-                assert list(map(data, await take(stream, 2))) == [("a", 1), ("a", 2)]
-                assert len(way.lost) == 1
-                await stream.aclose()
+        async with leading(way) as url, topics.connect(url) as client:
+            stream = client.follow(names)
+            assert list(map(data, await take(stream, 2))) == [("a", 1), ("a", 2)]
+            assert len(way.lost) == 1
+            await stream.aclose()
 
 
 @on_loop

@@ -73,3 +73,19 @@ async def test_who_gives_up_leaves_their_room_to_the_next(let_in_first: bool) ->
         room.give(10)
     await soon(second)
     assert room.used_bytes == 10
+
+
+@on_loop
+async def test_who_is_cancelled_in_the_moment_in_which_room_is_given_takes_none() -> None:
+    room = Room(10)
+    await room.take(10)
+    first, second = asyncio.create_task(room.take(10)), asyncio.create_task(room.take(10))
+    await settle()
+    first.cancel()
+    room.give(10)
+    with pytest.raises(asyncio.CancelledError):
+        await soon(first)
+    await soon(second)
+    assert room.used_bytes == 10
+    room.give(10)
+    await soon(room.take(10))

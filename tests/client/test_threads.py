@@ -74,3 +74,24 @@ async def test_a_call_that_is_given_up_before_it_began_is_not_made() -> None:
     await soon(threads.call(calls.append, "after"))
     assert calls == ["after"]
     threads.close()
+
+
+@on_loop
+async def test_what_comes_of_a_call_that_was_given_up_is_nobodys() -> None:
+    threads = Threads(1)
+    wrong: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: wrong.append(context))
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(_: object) -> None:
+        begun.set()
+        assert go_on.wait(10)
+
+    given_up = asyncio.create_task(threads.call(slow, None))
+    await soon(asyncio.to_thread(begun.wait, 10))
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    go_on.set()
+    assert await soon(threads.call(str, "next")) == "next"
+    assert wrong == []
+    threads.close()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 
 import pytest
 
 import topics
 from tests.client.rig import on_loop, settle, soon
 from topics import errors, testing
+from topics.client import backoff
+from topics.client import worker as workers
 
 
 async def jobs(client: topics.Client, *datas: object) -> topics.Queue:
@@ -108,10 +111,23 @@ async def test_acks_of_one_turn_are_one_call() -> None:
 async def test_what_is_more_than_the_server_takes_at_once_is_said_in_parts() -> None:
     async with testing.server(max_claim=3) as server, server.client() as client:
         queue = await jobs(client, *range(10))
-        claimed = [job for _ in range(4) for job in await queue.claim(10)]
-        assert [job.data for job in claimed] == list(range(10))
-        assert all(await asyncio.gather(*(job.ack() for job in claimed)))
+        together = asyncio.Barrier(10)
+
+        async def handle(job: topics.Job) -> None:
+            await together.wait()
+
+        assert (await soon(queue.run(handle, concurrency=10, until_empty=True))).done == 10
         assert (await queue.state()).count == 0
+
+
+@on_loop
+async def test_a_single_job_that_is_refused_is_an_error_and_not_cut_any_further() -> None:
+    async with testing.server() as server, server.client() as client:
+        queue = await jobs(client, "one")
+        (job,) = await queue.claim()
+        with pytest.raises(errors.InvalidRequest, match="lease_ms"):
+            await job.extend(-1)
+        assert await job.ack()
 
 
 @on_loop
@@ -142,6 +158,110 @@ async def test_an_ack_that_can_never_be_said_ends_the_worker() -> None:
 
         with pytest.raises(errors.TopicNotFound):
             await soon(queue.run(handle))
+
+
+@on_loop
+async def test_a_failure_that_comes_too_late_is_a_job_that_was_lost(caplog: pytest.LogCaptureFixture) -> None:
+    async with testing.server() as server, server.client() as client:
+        queue = await jobs(client, "only")
+
+        async def handle(job: topics.Job) -> None:
+            server.pass_time(60_001)
+            await client.queue("jobs", node="another").claim()
+            raise ValueError("too late")
+
+        worked = await soon(queue.run(handle, until_empty=True, lease_ms=60_000))
+        assert (worked.done, worked.failed, worked.lost) == (0, 0, 1)
+        assert "<Job jobs/1 delivery 1> was lost" in caplog.text
+
+
+@on_loop
+async def test_what_cannot_be_given_back_when_a_worker_ends_is_left_to_its_lease(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with testing.server() as server, server.client(attempts_max=1) as client:
+        queue = await jobs(client, "settled", "held")
+        begun, settled = asyncio.Event(), asyncio.Event()
+
+        async def handle(job: topics.Job) -> None:
+            if job.data == "settled":
+                await job.ack()
+                settled.set()
+            else:
+                begun.set()
+            await asyncio.Event().wait()
+
+        running = asyncio.create_task(queue.run(handle, concurrency=2, lease_ms=60_000))
+        await soon(asyncio.gather(begun.wait(), settled.wait()))
+        await server.stop()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(running)
+        assert "<Job jobs/2 delivery 1> could not be given back, and is free when its lease runs out" in caplog.text
+        assert "jobs/1" not in caplog.text, "there was nothing to give back"
+        await server.start()
+        server.pass_time(60_001)
+        assert [job.data for job in await queue.claim(2)] == ["held"]
+
+
+@on_loop
+async def test_a_job_that_was_done_while_the_server_was_away_may_be_lost_by_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with testing.server() as server, server.client(attempts_max=1) as client:
+        queue = await jobs(client, "only")
+        begun, go_on, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        held: list[topics.Job] = []
+
+        async def handle(job: topics.Job) -> None:
+            held.append(job)
+            begun.set()
+            await go_on.wait()
+
+        acks: list[object] = []
+        ack = queue._transport.ack
+
+        async def counting(topic: str, request: object) -> object:
+            acks.append(request)
+            return await ack(topic, request)  # type: ignore[arg-type]
+
+        queue._transport.ack = counting  # type: ignore[method-assign,assignment]
+        monkeypatch.setattr(backoff, "FIRST_MS", 1)
+        running = asyncio.create_task(queue.run(handle, stop=stop))
+        await soon(begun.wait())
+        await server.stop()
+        go_on.set()
+        while len(acks) < 3:
+            await asyncio.sleep(0)
+        # As if it had turned out that somebody else has it.
+        held[0]._held.lose()
+        stop.set()
+        worked = await soon(running)
+        assert (worked.done, worked.lost) == (0, 1)
+        await server.start()
+
+
+@on_loop
+async def test_a_worker_that_ends_by_itself_leaves_nobody_waiting_for_its_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "STOP_LOOK_S", 0.001)
+    async with testing.server() as server, server.client() as client:
+        queue = await jobs(client, "only")
+        looked = threading.Event()
+
+        class Looked(threading.Event):
+            def wait(self, timeout: float | None = None) -> bool:
+                looked.set()
+                return super().wait(timeout)
+
+        def handle(job: topics.sync.Job) -> None:
+            assert looked.wait(10)
+
+        worked = await soon(queue.run(handle, until_empty=True, stop=Looked()))
+        assert worked.done == 1
+        while any(thread.name == "topics stop" for thread in threading.enumerate()):
+            await asyncio.sleep(0)
 
 
 async def _nothing(job: topics.Job) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.client.rig import on_loop, settle, soon, take, take_kept
 from tests.contract.sdk import each_form, opened, opened_in_time, written_at_two_times
-from topics import Cursor, Gap, MemoryCursors, Reason, Record, errors
+from topics import Cursor, Gap, MemoryCursors, Page, Reason, Record, errors
+from topics.client.transport import ReadRequest
 
 
 @each_form
@@ -124,3 +125,21 @@ async def test_topics_of_a_wildcard_count_as_one_name(tmp_path: Path, form: str)
             await client.topic(f"t:{number}").write(number)
         found = await take(client.follow(["t:*"], from_ts=0), 5)
         assert sorted(event.data for _, event in found if isinstance(event, Record)) == list(range(5))
+
+
+@each_form
+@on_loop
+async def test_a_topic_that_goes_while_its_time_is_looked_up_is_left_out(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        for name in ("t:goes", "t:stays"):
+            await client.topic(name).write(name)
+        read = client._transport.read
+
+        async def dropping(topic: str, request: ReadRequest) -> Page:
+            if topic == "t:goes":
+                await client.topic(topic).drop()
+            return await read(topic, request)
+
+        client._transport.read = dropping  # type: ignore[method-assign]
+        ((name, event),) = await take(client.follow(["t:*"], from_ts=0), 1)
+        assert isinstance(event, Record) and (name, event.data) == ("t:stays", "t:stays")

@@ -12,7 +12,7 @@ from tests.client.rig import on_loop, settle, soon, take
 from tests.contract.jobs import counts, filled
 from tests.contract.sdk import each_form
 from tests.contract.sdk import opened_in_time as opened
-from topics import errors
+from topics import errors, testing
 
 NEVER_MS = 86_400_000
 
@@ -226,6 +226,24 @@ async def test_a_claim_that_is_given_up_as_its_job_comes_gives_it_back(tmp_path:
             await job.ack()
 
 
+@on_loop
+async def test_a_claim_that_is_given_up_as_the_client_is_closed_gives_its_job_back() -> None:
+    async with testing.server() as server, server.client() as other:
+        queue = await filled(other, 1)
+        for turns in range(25):
+            async with server.client() as client:
+                claiming = asyncio.create_task(client.queue("jobs").claim(lease_ms=3_600_000))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                claiming.cancel()
+                (given_up,) = await asyncio.gather(claiming, return_exceptions=True)
+                for job in given_up if isinstance(given_up, list) else []:
+                    await job.nack()
+            (job,) = await soon(queue.claim(wait_ms=30_000))
+            assert job.data == 1
+            await job.nack()
+
+
 @each_form
 @on_loop
 async def test_a_lease_that_ran_out_is_lost_to_the_next(tmp_path: Path, form: str) -> None:
@@ -359,3 +377,23 @@ async def test_leases_a_page_at_a_time(tmp_path: Path, form: str) -> None:
         assert [lease.seq for lease in (await queue.leases(delayed=True)).leases] == [5]
         with pytest.raises(errors.InvalidRequest, match="after"):
             await queue.leases(after=-1)
+
+
+@each_form
+@on_loop
+async def test_leases_and_dead_letters_of_another_partition(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        queue = client.queue("jobs", node="me")
+        await queue.create(partitions=2, max_deliveries=1, dead_letter="dead")
+        await client.topic("dead").create(partitions=2)
+        await queue.put("one", partition=1)
+        (job,) = await queue.claim(partition=1)
+        assert [lease.lease_id for lease in (await queue.leases(partition=1)).leases] == [job.lease_id]
+        assert (await queue.leases()).leases == []
+        await job.nack()
+        assert await queue.claim(partition=1) == [], "who asks for it finds that it is dead"
+        await take(client.follow(["dead*"]), 1)
+        moved = [(await queue.redrive(partition=partition)).moved for partition in range(2)]
+        assert sorted(moved) == [0, 1]
+        with pytest.raises(errors.InvalidRequest, match="limit must be 1 or more, not 0"):
+            await queue.redrive(limit=0)

@@ -455,3 +455,13 @@ async def test_erase_takes_the_bytes_from_the_disk(tmp_path: Path, form: str) ->
         left = [path for path in tmp_path.rglob("*") if path.is_file() and b"a very private" in path.read_bytes()]
         assert left == []
         assert datas(await people.diff()) == ["stays"]
+
+
+@each_form
+@on_loop
+async def test_bytes_come_back_with_what_they_are(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        images = client.topic("images")
+        await images.write(b"\x89PNG", content_type="image/png")
+        (record,) = (await images.diff()).records
+        assert (record.data, record.meta["content-type"]) == (b"\x89PNG", "image/png")

@@ -100,6 +100,10 @@ class Caller:
                 await pool.close()
 
     @property
+    def is_open(self) -> bool:
+        return self._calls is not None
+
+    @property
     def connection_count(self) -> int:
         return sum(len(pool) for pool in (self._calls, self._waits) if pool is not None)
 

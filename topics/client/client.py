@@ -57,11 +57,20 @@ class Client:
 
     async def close(self) -> None:
         """Finish what was begun, store everything, let go of the engine. Leaving `async with` does it."""
+        failures: list[Exception] = []
         try:
             for producer in list(self._producers):
-                await producer.close()
+                try:
+                    await producer.close()
+                except Exception as failure:
+                    failures.append(failure)
         finally:
             await self._transport.close()
+        if len(failures) > 1:
+            more = len(failures) - 1
+            failures[0].add_note(f"{more} more producers of this client have records that were not delivered")
+        if failures:
+            raise failures[0]
 
     def topic(self, name: str) -> Topic:
         """The topic of this name, whether it exists already or not."""

@@ -198,9 +198,9 @@ class Connection(asyncio.Protocol):
 
     def cut(self) -> None:
         """End the connection at once, whatever is under way."""
+        assert self._transport is not None, "nobody has a connection before it is made"
         self.usable = False
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Called when the socket is gone."""
@@ -231,8 +231,7 @@ class Connection(asyncio.Protocol):
         reason = f": {exc}" if exc is not None else ""
         place = "in the middle of an answer" if self.answer_begun else "before it answered"
         self._fail(ConnectionFailed(f"the connection to {self._name} ended {place}{reason}", sent=True))
-        if not self._lost.done():
-            self._lost.set_result(None)
+        self._lost.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         if self._complete:

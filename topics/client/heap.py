@@ -7,10 +7,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from platform import node as host_name
 from secrets import token_hex
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from topics import jsontext
 from topics.client import spans
+from topics.client.fields import check_config
 from topics.client.heapconsumer import HeapConsumer
 from topics.client.heaptransport import HeapTransport, NackRequest, PopRequest
 from topics.client.heldmessage import HeldMessage
@@ -38,6 +39,7 @@ from topics.heapmodel import (
     Reprioritized,
 )
 from topics.limits import CLAIM_MAX_DEFAULT, HEAP_PEEK_DEFAULT
+from topics.model import Durability
 
 DEAD_PAGE: Final = 100
 
@@ -56,6 +58,7 @@ class HeapFields(TypedDict, total=False):
     compression: bool
     dead_letter: str | None
     dead_letter_ttl_ms: int
+    durability: Durability | Literal["ephemeral", "memory", "disk", "fsync"]
 
 
 class MessageFields(TypedDict, total=False):
@@ -106,11 +109,11 @@ class Heap:
 
         In mode `min`, the default, the lowest priority is the best, in mode `max` the highest.
         """
-        return await self._transport.make_heap(self._name, dict(config))
+        return await self._transport.make_heap(self._name, check_config(config))
 
     async def configure(self, **config: Unpack[HeapFields]) -> HeapInfo:
         """Change what is named of its config; `mode` and `partitions` are for ever."""
-        return await self._transport.change_heap(self._name, dict(config))
+        return await self._transport.change_heap(self._name, check_config(config))
 
     async def info(self) -> HeapInfo:
         """Its config and its numbers."""

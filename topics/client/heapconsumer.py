@@ -1,16 +1,19 @@
 """Messages of a heap as they come, without end: at most `prefetch` of them not settled at a time.
 
 A consumer has a stream. A credit is spent on each message that comes and granted anew when a message is settled or
-lost, so there are never more than `prefetch` in hand, and the next one is on its way while the program works. When the
-stream breaks, because a server went away, what it had delivered is lost to this consumer (the server has given it to
-others, or will), and a new stream is begun after a while, on whichever server answers.
+lost, so there are never more than `prefetch` in hand, and the next one is on its way while the program works. What
+waits for the program has its lease kept, so that a slow one loses nothing that it has not seen. When the stream breaks,
+because a server went away, what it had delivered is lost to this consumer (the server has given it to others, or will),
+and a new stream is begun after a while, on whichever server answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from topics.client.backoff import Backoff
 from topics.client.heaptransport import HeapStream
@@ -18,6 +21,7 @@ from topics.client.heldmessage import HeldMessage
 from topics.client.message import Message
 from topics.client.messagehands import MessageHands
 from topics.errors import TopicsError
+from topics.heapmodel import PoppedMessage
 from topics.limits import SECOND_MS
 
 
@@ -28,45 +32,79 @@ class HeapConsumer:
         self._make_stream = make_stream
         self._may_pass = may_pass
         self._prefetch = prefetch
-        self._backoff = Backoff()
 
     async def messages(self) -> AsyncGenerator[Message, None]:
+        backoff = Backoff()
         while True:
             stream = self._make_stream()
-            held: set[HeldMessage] = set()
+            delivered = _Delivered(stream, self._may_pass)
             try:
-                async for message in self._stream_messages(stream, held):
+                await delivered.begin(self._prefetch)
+                while True:
+                    message = await delivered.next()
+                    backoff.reset()
                     yield message
             except TopicsError as error:
                 if not self._may_pass(error):
                     raise
-                for each in list(held):
-                    each.lose()
+                delivered.lose()
                 retry_ms = min(int(error.detail.get("retry_after_ms", 0)), SECOND_MS)
             finally:
+                delivered.let_go()
                 with suppress(TopicsError):
                     await stream.close()
-            await asyncio.sleep(self._backoff.next_s(retry_ms))
+            await asyncio.sleep(backoff.next_s(retry_ms))
 
-    async def _stream_messages(self, stream: HeapStream, held: set[HeldMessage]) -> AsyncIterator[Message]:
-        lease_ms = await stream.open()
-        hands = MessageHands(stream, self._may_pass)
-        stream.grant(self._prefetch)
+
+class _Delivered:
+    """What came on one stream and is not settled."""
+
+    def __init__(self, stream: HeapStream, may_pass: Callable[[TopicsError], bool]) -> None:
+        self._stream = stream
+        self._hands = MessageHands(stream, may_pass)
+        self._lease_ms = 0
+        self._held: set[HeldMessage] = set()
+        self._here: deque[HeldMessage] = deque()
+        """Arrived, and not asked for yet."""
+        self._asked = False
+
+    async def begin(self, credits: int) -> None:
+        self._lease_ms = await self._stream.open(self._arrived)
+        self._stream.grant(credits)
+
+    async def next(self) -> Message:
         while True:
-            batch = await stream.receive()
-            self._backoff.reset()
-            arrived = [HeldMessage(message, lease_ms) for message in batch]
-            for each in arrived:
-                held.add(each)
-                each.on_over(_over(stream, held, each))
-            for each in arrived:
-                if not each.over and not stream.is_over:
-                    yield Message(hands, each)
+            # What came before the end of a stream is somebody else's by now.
+            while self._here and not self._stream.is_over:
+                held = self._here.popleft()
+                self._hands.let_go(held)
+                if not held.over:
+                    return Message(self._hands, held)
+            self._asked = True
+            try:
+                await self._stream.receive()
+            finally:
+                self._asked = False
 
+    def lose(self) -> None:
+        for held in list(self._held):
+            held.lose()
 
-def _over(stream: HeapStream, held: set[HeldMessage], message: HeldMessage) -> Callable[[], None]:
-    def over() -> None:
-        held.discard(message)
-        stream.grant(1)
+    def let_go(self) -> None:
+        """Nobody will ask for what waits."""
+        for held in self._here:
+            self._hands.let_go(held)
 
-    return over
+    def _arrived(self, messages: Sequence[PoppedMessage]) -> None:
+        for message in messages:
+            held = HeldMessage(message, self._lease_ms)
+            self._held.add(held)
+            held.on_over(partial(self._over, held))
+            if self._here or not self._asked:
+                # Whoever asks gets the first one now; the others wait.
+                self._hands.keep(held)
+            self._here.append(held)
+
+    def _over(self, held: HeldMessage) -> None:
+        self._held.discard(held)
+        self._stream.grant(1)

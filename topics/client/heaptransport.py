@@ -5,7 +5,7 @@ In process it is `topics/embeddedheaps.py`, over HTTP `remoteheaps.py`, over gRP
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,11 +63,14 @@ class Settler(Protocol):
     async def extend(self, leases: Sequence[LeaseRef], extension_ms: int) -> ExtendedLeases: ...
 
 
+Arrived = Callable[[Sequence[PoppedMessage]], None]
+
+
 class HeapStream(Settler, Protocol):
     """Messages as they come, one for each credit, and what becomes of them."""
 
-    async def open(self) -> int:
-        """Begin; how long each lease lasts, in milliseconds."""
+    async def open(self, arrived: Arrived) -> int:
+        """Begin; how long each lease lasts, in milliseconds. `arrived` is told what comes, when it comes."""
 
     @property
     def is_over(self) -> bool:
@@ -75,8 +78,8 @@ class HeapStream(Settler, Protocol):
 
     def grant(self, credits: int) -> None: ...
 
-    async def receive(self) -> Sequence[PoppedMessage]:
-        """The next ones; waits for them. What raises has ended the stream."""
+    async def receive(self) -> None:
+        """Returns when more has arrived. What raises has ended the stream."""
 
     async def close(self) -> None:
         """What was received and not settled is for others at once, and no attempt counts."""

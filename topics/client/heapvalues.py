@@ -267,28 +267,3 @@ def filter_fields(chosen: DeadFilter, limit: int) -> dict[str, Any]:
         if (ms := getattr(chosen, f"{name}_ms")) is not None:
             fields[name] = moment(ms)
     return fields
-
-
-def config_fields(fields: dict[str, object]) -> dict[str, Any]:
-    """A heap's config by the names of `/v1`, out of those that a topic's config has."""
-    told: dict[str, Any] = {}
-    policy: dict[str, Any] = {}
-    for name, value in fields.items():
-        match name, value:
-            case "lease_ms", int():
-                told["visibility_timeout_default"] = seconds(value)
-            case "retention_ms", int():
-                told["retention_time"] = seconds(value)
-            case "max_retries", _:
-                told["max_retries_default"] = value
-            case "compression", _:
-                told["compression_enabled"] = value
-            case "dead_letter", _:
-                policy["enabled"] = value is not None
-            case "dead_letter_ttl_ms", int():
-                policy["retention_time"] = seconds(value)
-            case "mode", str():
-                told["mode"] = value.upper()
-            case _:
-                told[name] = value
-    return told | ({"dlq_policy": policy} if policy else {})

@@ -51,19 +51,22 @@ class Heartbeat(Generic[K]):
         self._due_s: dict[K, float] = {}
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._wakes_s = 0.0
+        """When the task looks again by itself."""
 
     def keep(self, held: K) -> None:
         """Extend the lease of this job until it is let go of."""
         if held.over or held in self._due_s:
             return
-        self._due_s[held] = held.expires_s - held.lease_ms / SECOND_MS * (PARTS - 1) / PARTS
+        due_s = self._due_s[held] = held.expires_s - held.lease_ms / SECOND_MS * (PARTS - 1) / PARTS
         held.on_over(lambda: self.let_go(held))
-        self._news.set()
         if self._task is None:
             self._task = asyncio.create_task(self._beat(), name="topics leases")
+        elif due_s < self._wakes_s:
+            self._news.set()
 
     def let_go(self, held: K) -> None:
-        if self._due_s.pop(held, None) is not None:
+        if self._due_s.pop(held, None) is not None and not self._due_s:
             self._news.set()
 
     def __contains__(self, held: K) -> bool:
@@ -73,7 +76,8 @@ class Heartbeat(Generic[K]):
         try:
             while self._due_s:
                 self._news.clear()
-                pause_s = min(self._due_s.values()) - asyncio.get_running_loop().time()
+                self._wakes_s = min(self._due_s.values())
+                pause_s = self._wakes_s - asyncio.get_running_loop().time()
                 if pause_s <= 0:
                     await self._extend_due()
                 else:

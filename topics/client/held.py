@@ -60,10 +60,11 @@ class Held:
         self.deadline_ms = deadline_ms
         self.expires_s = _in_s(self.lease_ms)
 
-    def settle(self) -> None:
-        if not self.settled:
-            self.settled = True
-            self._tell()
+    def settle(self, done: bool = True) -> None:
+        """Nothing more is said about it. What was done was not lost, whatever an extend on its way has found."""
+        self.settled = True
+        self.lost = self.lost and not done
+        self._tell()
 
     def lose(self) -> None:
         if not self.over:

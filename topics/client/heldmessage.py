@@ -45,9 +45,10 @@ class HeldMessage:
         self.expires_s = _in_s(lease_ms)
 
     def settle(self) -> None:
-        if not self.settled:
-            self.settled = True
-            self._tell()
+        """It was acked or given back, and so it was not lost, whatever an extend on its way has found."""
+        self.settled = True
+        self.lost = False
+        self._tell()
 
     def lose(self) -> None:
         if not self.over:

@@ -134,7 +134,7 @@ class Job(JobFacts):
         Inside `async with job`, and while a worker's function has it, this happens by itself.
         """
         await self._hands.extend_held([self._held], self._held.lease_ms if lease_ms is None else lease_ms)
-        return not self._held.lost
+        return not self._held.over
 
     async def complete(self, results: Mapping[str, Iterable[RecordFields]]) -> CompletedJobs:
         """It is done, and these are its results, by topic: it is deleted and they are written in one commit.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from topics.client.acks import Acks
 from topics.client.fields import RecordFields
 from topics.client.heartbeat import Heartbeat
 from topics.client.held import Held, held_of
 from topics.client.jobtransport import ClaimRequest, HeldRequest, ResultRequest
+from topics.client.parts import in_parts
 from topics.client.payload import prepared
 from topics.client.retry import Retry
 from topics.client.transport import Transport
-from topics.errors import BatchTooLarge
 from topics.model import CompletedJobs
 
 
@@ -31,7 +31,7 @@ class JobHands:
 
     async def ack_held(self, held: Held) -> bool:
         done = await self._acks.ack(held)
-        held.settle()
+        held.settle(done)
         return done
 
     async def _ack_many(self, many: Sequence[Held]) -> set[int]:
@@ -40,12 +40,12 @@ class JobHands:
         async def ack(some: Sequence[Held]) -> None:
             skipped.update((await self._transport.ack(self._topic, self._named(some))).skipped)
 
-        await _in_parts(many, ack)
+        await in_parts(many, ack)
         return skipped
 
     async def nack_held(self, held: Held, delay_ms: int) -> bool:
         done = await self._transport.nack(self._topic, self._named([held]), delay_ms=delay_ms)
-        held.settle()
+        held.settle(not done.skipped)
         return not done.skipped
 
     async def release(self, many: Sequence[Held]) -> None:
@@ -57,7 +57,7 @@ class JobHands:
                 held.settle()
 
         for partition in {held.partition for held in many}:
-            await _in_parts([held for held in many if held.partition == partition], nack)
+            await in_parts([held for held in many if held.partition == partition], nack)
 
     async def extend_held(self, many: Sequence[Held], lease_ms: int) -> None:
         """Keep jobs of one partition; what is not to be had any more is lost."""
@@ -72,7 +72,7 @@ class JobHands:
                 else:
                     held.extended(deadline_ms)
 
-        await _in_parts(many, extend)
+        await in_parts(many, extend)
 
     async def complete_held(self, held: Held, results: Mapping[str, Iterable[RecordFields]]) -> CompletedJobs:
         requests = [ResultRequest(topic=topic, records=prepared(records)) for topic, records in results.items()]
@@ -93,15 +93,3 @@ class JobHands:
             lease_ids=[held.lease_id for held in many],
             partition=many[0].partition,
         )
-
-
-async def _in_parts(many: Sequence[Held], say: Callable[[Sequence[Held]], Awaitable[None]]) -> None:
-    """Say something about jobs at once, or in halves when that is more than the server takes (`TOPICS_MAX_CLAIM`)."""
-    try:
-        await say(many)
-    except BatchTooLarge:
-        if len(many) == 1:
-            raise
-        half = len(many) // 2
-        await _in_parts(many[:half], say)
-        await _in_parts(many[half:], say)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """Jobs for one worker. A lease of None is as long as the queue says."""
+    """Jobs for one worker."""
 
     node: str
-    max: int = 1
-    lease_ms: int | None = None
+    max: int
+    lease_ms: int
     wait_ms: int = 0
     partition: int = 0
 

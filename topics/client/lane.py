@@ -23,7 +23,7 @@ from topics.client.backoff import Backoff
 from topics.client.delivery import Delivered, Delivery
 from topics.client.produceroptions import ProducerOptions
 from topics.client.transport import Transport, WriteRequest
-from topics.errors import InvalidRequest, PayloadTooLarge, ShuttingDown, TopicsError
+from topics.errors import Internal, InvalidRequest, PayloadTooLarge, ShuttingDown, TopicsError
 from topics.limits import SECOND_MS
 from topics.model import Written
 
@@ -128,6 +128,8 @@ class Lane:
     async def _deliver(self, batch: list[Entry]) -> None:
         try:
             written = await self._write(batch)
+            if len(written.seqs) != len(batch):
+                raise Internal(f"the server says that it wrote {len(written.seqs)} records of {len(batch)}")
         except TopicsError as error:
             if len(batch) > 1 and isinstance(error, InvalidRequest | PayloadTooLarge):
                 middle = len(batch) // 2

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from topics.client.parts import in_parts
 from topics.errors import TopicsError
 from topics.heapmodel import AckedMessages, LeaseRef
 
@@ -41,13 +42,15 @@ class MessageAcks:
 
     async def _send_batch(self, batch: list[tuple[LeaseRef, asyncio.Future[bool]]]) -> None:
         try:
-            done = await self._send([lease for lease, _ in batch])
+            await in_parts(batch, self._send_part)
         except TopicsError as error:
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error)
-            return
+
+    async def _send_part(self, part: Sequence[tuple[LeaseRef, asyncio.Future[bool]]]) -> None:
+        done = await self._send([lease for lease, _ in part])
         lost = {lease.place for lease in done.lost}
-        for place, (_, future) in enumerate(batch):
+        for place, (_, future) in enumerate(part):
             if not future.done():
                 future.set_result(place not in lost)

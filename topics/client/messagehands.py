@@ -8,6 +8,7 @@ from topics.client.heaptransport import HeapTransport, NackRequest, Settler
 from topics.client.heartbeat import Heartbeat
 from topics.client.heldmessage import HeldMessage
 from topics.client.messageacks import MessageAcks
+from topics.client.parts import in_parts
 from topics.errors import TopicsError
 from topics.heapmodel import AckedMessages, ExtendedLeases, LeaseRef, NackedMessages
 
@@ -51,16 +52,19 @@ class MessageHands:
     async def extend(self, held: HeldMessage, extension_ms: int) -> bool:
         if not held.over:
             await self._extend_many([held], extension_ms)
-        return not held.lost
+        return not held.over
 
     async def _extend_many(self, many: Sequence[HeldMessage], lease_ms: int) -> None:
-        done = await self._settler.extend([held.lease for held in many], lease_ms)
-        lost = {lease.place for lease in done.lost}
-        for place, held in enumerate(many):
-            if place in lost:
-                held.lose()
-            else:
-                held.extended(done.lease_deadline_ms, lease_ms)
+        async def extend(some: Sequence[HeldMessage]) -> None:
+            done = await self._settler.extend([held.lease for held in some], lease_ms)
+            lost = {lease.place for lease in done.lost}
+            for place, held in enumerate(some):
+                if place in lost:
+                    held.lose()
+                else:
+                    held.extended(done.lease_deadline_ms, lease_ms)
+
+        await in_parts(many, extend)
 
     def keep(self, held: HeldMessage) -> None:
         """Have its lease extended from now on."""

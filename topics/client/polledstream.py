@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from topics.client.heaptransport import HeapTransport, NackRequest, PopRequest
+from topics.client.heaptransport import Arrived, HeapTransport, NackRequest, PopRequest
+from topics.client.parts import in_parts
 from topics.errors import TopicsError
-from topics.heapmodel import AckedMessages, ExtendedLeases, LeaseRef, NackedMessages, PoppedMessage
+from topics.heapmodel import AckedMessages, ExtendedLeases, LeaseRef, NackedMessages
 from topics.limits import CLAIM_MAX_DEFAULT, CLAIM_WAIT_MS_MAX
 
 POP_MAX: Final = CLAIM_MAX_DEFAULT
@@ -31,8 +32,10 @@ class PolledStream:
         self._granted = asyncio.Event()
         self._held: dict[str, LeaseRef] = {}
         """By token: received, and not settled."""
+        self._arrived: Arrived = lambda messages: None
 
-    async def open(self) -> int:
+    async def open(self, arrived: Arrived) -> int:
+        self._arrived = arrived
         info = await self._transport.heap_info(self._topic)
         return self._request.visibility_ms or info.config.visibility_timeout_ms
 
@@ -45,7 +48,7 @@ class PolledStream:
         self._credits += credits
         self._granted.set()
 
-    async def receive(self) -> Sequence[PoppedMessage]:
+    async def receive(self) -> None:
         while True:
             while not self._credits:
                 self._granted.clear()
@@ -57,7 +60,8 @@ class PolledStream:
                 self._held |= {
                     message.lease_token: LeaseRef(message.lease_token, message.message_id) for message in messages
                 }
-                return messages
+                self._arrived(messages)
+                return
 
     async def ack(self, leases: Sequence[LeaseRef]) -> AckedMessages:
         done = await self._transport.ack(self._topic, leases)
@@ -76,7 +80,10 @@ class PolledStream:
         held, self._held = list(self._held.values()), {}
         if held:
             with suppress(TopicsError):
-                await self._transport.nack(self._topic, NackRequest(leases=held, undelivered=True))
+                await in_parts(held, self._release)
+
+    async def _release(self, leases: Sequence[LeaseRef]) -> None:
+        await self._transport.nack(self._topic, NackRequest(leases=leases, undelivered=True))
 
     def _let_go(self, leases: Sequence[LeaseRef]) -> None:
         for lease in leases:

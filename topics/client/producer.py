@@ -132,9 +132,9 @@ class Producer:
             message = "partition and key both choose the partition: give one of them"
             raise InvalidRequest(message, field="key", expected="partition or key")
         async with self._counting:
-            if topic not in self._partition_counts:
-                self._partition_counts[topic] = await self._partition_count(topic)
-        return partition_of(key, self._partition_counts[topic])
+            count = self._partition_counts.get(topic) or await self._partition_count(topic)
+            self._partition_counts[topic] = count
+        return partition_of(key, count)
 
     async def _partition_count(self, topic: str) -> int:
         try:

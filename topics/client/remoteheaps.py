@@ -17,12 +17,13 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from topics.client import heapvalues
+from topics.client.body import plain_body
 from topics.client.caller import Caller, may_pass
 from topics.client.connection import Answer
 from topics.client.heaptransport import HeapStream, NackRequest, PopRequest
 from topics.client.polledstream import PolledStream
-from topics.client.remoteanswer import decoded
-from topics.errors import ConfirmationNeeded, TopicsError
+from topics.client.remoteanswer import decoded, topic_path
+from topics.errors import ConfirmationNeeded, TopicExists, TopicsError
 from topics.heapmodel import (
     AckedMessages,
     Cancelled,
@@ -44,6 +45,7 @@ from topics.heapmodel import (
     Reprioritized,
 )
 from topics.limits import CLAIM_WAIT_MS_MAX
+from topics.model import Configured
 from topics.wire.cursor import encode_cursor
 from topics.wire.duration import seconds
 
@@ -97,18 +99,23 @@ class RemoteHeaps:
         self._giving_back: set[asyncio.Future[None]] = set()
 
     def may_pass(self, error: TopicsError) -> bool:
-        return may_pass(error)
+        return self._caller.is_open and may_pass(error)
 
     # ---- heaps
 
     async def make_heap(self, topic: str, fields: Mapping[str, object]) -> HeapInfo:
-        body = {"topic": topic} | heapvalues.config_fields(dict(fields))
-        return heapvalues.heap_info(decoded(await self._post("/v1/heaps", body, repeatable=False), heapvalues.Info))
+        # A heap is a topic, whose config has more than `/v1` can say.
+        body, path = plain_body({**fields, "type": "heap"}), topic_path(topic, if_missing="true")
+        found = decoded(await self._caller.call("PUT", path, body, repeatable=False), Configured)
+        if not found.created:
+            message = f'topic "{topic}" already exists as a {found.config.type.value}; change its config, or choose '
+            raise TopicExists(message + "another name", topic=topic)
+        return await self.heap_info(topic)
 
     async def change_heap(self, topic: str, fields: Mapping[str, object]) -> HeapInfo:
-        body = msgspec.json.encode(heapvalues.config_fields(dict(fields)))
-        answer = await self._caller.call("PATCH", _heap_path(topic), body, repeatable=True)
-        return heapvalues.heap_info(decoded(answer, heapvalues.Info))
+        await self.heap_info(topic)
+        await self._caller.call("PATCH", topic_path(topic), plain_body(fields), repeatable=True)
+        return await self.heap_info(topic)
 
     async def heap_info(self, topic: str) -> HeapInfo:
         answer = await self._caller.call("GET", _heap_path(topic), repeatable=True)
@@ -145,9 +152,8 @@ class RemoteHeaps:
         if len(messages) == 1 and not transaction_id:
             answer = await self._post("/v1/enqueue", heapvalues.message_fields(*messages[0]), repeatable=once)
             return EnqueuedBatch(messages=(_enqueued(decoded(answer, heapvalues.EnqueuedItem)),))
-        body: dict[str, Any] = {"messages": [heapvalues.message_fields(*each) for each in messages]}
-        if transaction_id:
-            body["transaction_id"] = transaction_id
+        told = [heapvalues.message_fields(*each) for each in messages]
+        body = {"messages": told, "transaction_id": transaction_id}
         found = decoded(await self._post("/v1/enqueue/batch", body, repeatable=once), heapvalues.EnqueuedItems)
         return EnqueuedBatch(messages=tuple(map(_enqueued, found.responses)), transaction_id=found.transaction_id)
 
@@ -250,11 +256,9 @@ class RemoteHeaps:
     # ---- dead letters
 
     async def dead_letters(self, topic: str, chosen: DeadFilter, *, cursor: str, limit: int) -> DeadPage:
-        query = {"limit": str(limit)}
+        query = heapvalues.filter_fields(msgspec.structs.replace(chosen, message_ids=()), limit)
         if cursor:
             query["page_token"] = cursor
-        if chosen.reason is not None:
-            query["reason"] = chosen.reason
         path = f"{_heap_path(topic)}/dlq?{urlencode(query)}"
         found = decoded(await self._caller.call("GET", path, repeatable=True), heapvalues.DeadList)
         return DeadPage(

@@ -53,9 +53,7 @@ class RemoteJobs:
         self._giving_back: set[asyncio.Future[None]] = set()
 
     async def claim(self, topic: str, request: ClaimRequest) -> ClaimedJobs:
-        fields: dict[str, Any] = {"node": request.node, "max": request.max}
-        if request.lease_ms is not None:
-            fields["lease_ms"] = request.lease_ms
+        fields: dict[str, Any] = {"node": request.node, "max": request.max, "lease_ms": request.lease_ms}
         for name in ("wait_ms", "partition"):
             if value := getattr(request, name):
                 fields[name] = value

@@ -31,6 +31,7 @@ from topics.client.eventstream import EventParser, ServerEvent
 from topics.client.listing import every_topic
 from topics.client.pages import Frame, page_of_loss, page_of_records, parse_frame
 from topics.client.refusal import nearest
+from topics.client.remoteanswer import decoded
 from topics.client.transport import Place, ReadRequest, Seen, Transport
 from topics.errors import NotFound, Throttled, TopicNotFound, TopicsError, Unavailable
 from topics.limits import SECOND_MS
@@ -54,9 +55,6 @@ OnOutage = Callable[[TopicsError | None], None]
 class _Session(msgspec.Struct):
     wid: str
     topics: dict[str, msgspec.Raw]
-
-
-_sessions = msgspec.json.Decoder(_Session)
 
 
 class RemoteWatch:
@@ -183,7 +181,7 @@ class RemoteWatch:
         if view.match is not None:
             fields["match"] = view.match
         answer = await self._caller.call("POST", "/v0/watch?lenient=true", plain_body(fields), repeatable=True)
-        session = _sessions.decode(answer.body)
+        session = decoded(answer, _Session)
         self._wid, self._last_id = session.wid, ""
         for key in [key for key in self._positions if key not in session.topics]:
             self._drop(key.partition("#")[0])

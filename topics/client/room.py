@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 
 
 class Room:
@@ -26,11 +27,13 @@ class Room:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give(size_bytes)
-            else:
-                self._waiting.remove((size_bytes, turn))
+            if turn.cancelled():
+                with suppress(ValueError):
+                    # Somebody who gave room meanwhile has passed over it.
+                    self._waiting.remove((size_bytes, turn))
                 self._let_in()
+            else:
+                self.give(size_bytes)
             raise
 
     def give(self, size_bytes: int) -> None:

@@ -13,7 +13,7 @@ import topics
 from tests.client.rig import on_loop
 from topics import errors, testing
 from topics.client.caller import may_pass
-from topics.client.grpc.endpoints import error_of
+from topics.client.grpc.endpoints import Endpoints, error_of
 
 
 def closed_port() -> str:
@@ -36,6 +36,15 @@ async def test_a_call_goes_to_whoever_answers() -> None:
                     assert message.data == "one"
                 break
             assert (await heap.stats()).total_acks == 1
+
+
+def test_who_fails_late_takes_nobody_back() -> None:
+    endpoints = Endpoints(["one:1", "two:2", "three:3"], None, timeout_ms=1000, attempts_max=1)
+    for failed in (0, 1, 0):
+        endpoints.go_on(failed)
+    assert endpoints._place == 2
+    endpoints.go_on(2)
+    assert endpoints._place == 0, "behind the last one comes the first"
 
 
 @on_loop

@@ -19,7 +19,7 @@ from topics.client import tracing
 from topics.client.backoff import Backoff
 from topics.client.caller import was_refused
 from topics.client.refusal import by_code
-from topics.errors import ConnectionFailed, InvalidRequest, ShuttingDown, TimedOut, TopicsError
+from topics.errors import ConnectionFailed, ShuttingDown, TimedOut, TopicsError
 from topics.limits import SECOND_MS
 from topics.proto.messages import DISHEAP, HEAPS, Method, methods_of
 
@@ -77,11 +77,7 @@ class Endpoints:
         timeout_ms: int,
         attempts_max: int,
     ) -> None:
-        """`addresses` are `host:port`; `tls` credentials of a channel, None is plain text."""
-        if not addresses:
-            raise InvalidRequest(
-                "there is no endpoint to talk to", field="endpoints", expected="host:port, one or more"
-            )
+        """`addresses` are `host:port`, one or more; `tls` credentials of a channel, None is plain text."""
         self._addresses = tuple(addresses)
         self._metadata = () if key is None else (("authorization", f"Bearer {key}"),)
         self._tls = tls
@@ -89,15 +85,10 @@ class Endpoints:
         self._attempts_max = attempts_max
         self._place = 0
         self._channels: dict[int, Any] = {}
-        self._closed = False
-
-    @property
-    def address(self) -> str:
-        """The endpoint in use."""
-        return self._addresses[self._place]
+        self.closed = False
 
     async def close(self) -> None:
-        self._closed = True
+        self.closed = True
         channels, self._channels = list(self._channels.values()), {}
         for channel in channels:
             await channel.close()
@@ -146,7 +137,7 @@ class Endpoints:
         return make(method.path, method.request.SerializeToString, method.response.FromString)
 
     def _channel(self) -> Any:
-        if self._closed:
+        if self.closed:
             raise ShuttingDown("the client is closed: use it inside `async with`")
         found = self._channels.get(self._place)
         if found is None:

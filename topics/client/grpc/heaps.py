@@ -8,6 +8,7 @@ from typing import Any
 from topics.client.caller import may_pass
 from topics.client.grpc import values
 from topics.client.grpc.endpoints import Endpoints
+from topics.client.grpc.heapfields import sayable
 from topics.client.grpc.stream import WorkStream
 from topics.client.heaptransport import HeapStream, NackRequest, PopRequest
 from topics.errors import TopicsError
@@ -42,7 +43,7 @@ class GrpcHeaps:
         self._endpoints = endpoints
 
     def may_pass(self, error: TopicsError) -> bool:
-        return may_pass(error)
+        return not self._endpoints.closed and may_pass(error)
 
     async def close(self) -> None:
         await self._endpoints.close()
@@ -50,11 +51,12 @@ class GrpcHeaps:
     # ---- heaps
 
     async def make_heap(self, topic: str, fields: Mapping[str, object]) -> HeapInfo:
-        await self._call("Disheap.MakeHeap", values.make_request(topic, dict(fields)), repeatable=False)
+        await self._call("Disheap.MakeHeap", values.make_request(topic, sayable(topic, fields)), repeatable=False)
         return await self.heap_info(topic)
 
     async def change_heap(self, topic: str, fields: Mapping[str, object]) -> HeapInfo:
-        await self._call("Disheap.UpdateHeapConfig", values.change_request(topic, dict(fields)), repeatable=True)
+        request = values.change_request(topic, sayable(topic, fields))
+        await self._call("Disheap.UpdateHeapConfig", request, repeatable=True)
         return await self.heap_info(topic)
 
     async def heap_info(self, topic: str) -> HeapInfo:

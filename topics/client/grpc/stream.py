@@ -1,8 +1,8 @@
 """A `Work` stream as a client has it: credits and settles go out, messages and answers come in.
 
-One task reads. What it reads are messages, which wait to be received, and the answers to settles, in the order these
-were sent; each has somebody waiting for it. Writes go out one after the other, as gRPC wants it, and credits that were
-granted meanwhile go out together.
+One task reads. What it reads are messages, which are told at once because their leases run, and the answers to settles,
+in the order these were sent; each has somebody waiting for it. Writes go out one after the other, as gRPC wants it, and
+credits that were granted meanwhile go out together.
 
 When the stream breaks, so do the leases of all that came on it: the server gives the messages to others. Whoever waits
 for an answer is told that they are lost, which may also mean that they were settled a moment before.
@@ -19,9 +19,9 @@ import grpc
 
 from topics.client.grpc import values
 from topics.client.grpc.endpoints import Endpoints, error_of
-from topics.client.heaptransport import NackRequest, PopRequest
+from topics.client.heaptransport import Arrived, NackRequest, PopRequest
 from topics.errors import ConnectionFailed, ShuttingDown, TimedOut, TopicsError
-from topics.heapmodel import AckedMessages, ExtendedLeases, LeaseRef, NackedMessages, PoppedMessage
+from topics.heapmodel import AckedMessages, ExtendedLeases, LeaseRef, NackedMessages
 from topics.proto import messages as proto
 
 
@@ -33,7 +33,7 @@ class WorkStream:
         self._topic = topic
         self._request = request
         self._call: Any = None
-        self._messages: list[PoppedMessage] = []
+        self._arrived: Arrived = lambda messages: None
         self._news = asyncio.Event()
         self._answers: deque[asyncio.Future[Any]] = deque()
         self._credits = 0
@@ -43,7 +43,8 @@ class WorkStream:
         self._error: TopicsError | None = None
         self._give_up: Callable[[], None] = lambda: None
 
-    async def open(self) -> int:
+    async def open(self, arrived: Arrived) -> int:
+        self._arrived = arrived
         self._call, self._give_up = self._endpoints.stream("Heaps.Work", self._request.consumer)
         opening = proto.WorkOpen(topic=self._topic, partition_ids=self._request.partitions)
         if self._request.visibility_ms is not None:
@@ -79,22 +80,18 @@ class WorkStream:
     def is_over(self) -> bool:
         return self._error is not None
 
-    async def receive(self) -> Sequence[PoppedMessage]:
-        while True:
-            # What came before the end is somebody else's by now.
-            if self._error is not None:
-                raise self._error
-            if self._messages:
-                taken, self._messages = self._messages, []
-                return taken
-            self._news.clear()
+    async def receive(self) -> None:
+        self._news.clear()
+        if self._error is None:
             await self._news.wait()
+        if self._error is not None:
+            raise self._error
 
     async def _read(self) -> None:
         try:
             while (answer := await self._call.read()) is not grpc.aio.EOF:
                 if answer.WhichOneof("kind") == "items":
-                    self._messages += map(values.popped, answer.items.items)
+                    self._arrived([values.popped(item) for item in answer.items.items])
                     self._news.set()
                 elif answer.WhichOneof("kind") == "settled":
                     waiting = self._answers.popleft()
@@ -103,6 +100,10 @@ class WorkStream:
             self._fail(await self._ending())
         except grpc.aio.AioRpcError as failure:
             self._fail(self._broken(failure))
+        except asyncio.CancelledError:
+            # So ends a call whose channel is closed, and this task with its stream.
+            self._fail(ShuttingDown("the client is closed"))
+            raise
 
     # ---- what becomes of them
 
