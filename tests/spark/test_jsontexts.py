@@ -32,6 +32,7 @@ from topics.spark.jsontexts import json_texts
         (pa.nulls(2), ["null", "null"]),
         (pa.array([[], None], pa.map_(pa.string(), pa.int64())), ["{}", "null"]),
         (pa.array([[(1, [("x", True)])]], pa.map_(pa.int32(), pa.map_(pa.string(), pa.bool_()))), ['{"1":{"x":true}}']),
+        (pa.array([[("k", [b"x", None])]], pa.map_(pa.string(), pa.list_(pa.binary()))), ['{"k":["eA==",null]}']),
         (pa.array([{"a": None, "b": "ü\n"}, None]), ['{"a":null,"b":"ü\\n"}', "null"]),
         (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())), ['{"k":1}']),
         (

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.spark.lakes import filled, lake_batch, part_of, rows_of
 from topics.clock import SystemClock
+from topics.errors import Conflict
 from topics.limits import HOUR_MS
 from topics.spark.lakecare import optimize
 from topics.spark.lakeerase import IN_FLIGHT_MS, erase
-from topics.spark.lakefile import write_files
+from topics.spark.lakefile import LakeFile, StoredFile, write_files
 from topics.spark.laketable import Lake
 
 SECRET = "a-very-secret-word"
@@ -76,3 +80,64 @@ def test_a_file_that_was_never_finished_may_hold_anything(tmp_path: Path) -> Non
     receipt = erase(lake.root, "t", "x")
     assert receipt.complete and receipt.files_deleted == 1
     assert not torn.exists()
+
+
+def test_a_file_in_a_directory_of_somebody_elses(tmp_path: Path) -> None:
+    """Its columns cannot be told, so it may hold anything."""
+    lake = filled(tmp_path)
+    strange = Path(lake.root, "copies", "old", "part-1.parquet")
+    strange.parent.mkdir(parents=True)
+    strange.write_bytes(next(Path(lake.root).rglob("part-*.parquet")).read_bytes())
+    receipt = erase(lake.root, "t", "x")
+    assert receipt.pending_files == ("copies/old/part-1.parquet",) and not receipt.complete
+
+
+@pytest.fixture
+def meddle(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Has somebody else do something each time a lake is about to be changed by an erasure."""
+
+    def arrange(act: Callable[[], object]) -> None:
+        replace = Lake.replace
+
+        def late(lake: Lake, removed: Sequence[StoredFile], added: Sequence[LakeFile], is_change: bool = True) -> None:
+            if is_change:
+                act()
+            replace(lake, removed, added, is_change)
+
+        monkeypatch.setattr(Lake, "replace", late)
+
+    return arrange
+
+
+def test_a_lake_that_is_compacted_meanwhile_is_looked_at_anew(
+    tmp_path: Path, meddle: Callable[[Callable[[], object]], None]
+) -> None:
+    lake = filled(tmp_path, parts=6)
+    meddle(lambda: optimize(lake.root))
+    receipt = erase(lake.root, "t", "t1")
+    assert receipt.erased_count == 20 and receipt.complete
+    assert {row["tag"] for row in rows_of(lake.root)} == {"t0", "t2"} and len(rows_of(lake.root)) == 40
+    lake = Lake.open(lake.root)
+    known = {file.path for file in lake.files()} | {*lake.table.vacuum(0, enforce_retention_duration=False)}
+    there = {str(path.relative_to(lake.root)) for path in Path(lake.root).rglob("part-*.parquet")}
+    assert there <= known, "what the first attempt wrote is gone as well"
+
+
+def test_a_lake_that_changes_all_the_time_is_given_up(
+    tmp_path: Path, meddle: Callable[[Callable[[], object]], None]
+) -> None:
+    lake = filled(tmp_path, parts=1)
+    rounds = []
+
+    def rewrite() -> None:
+        """Another file in the place of each, with the same rows."""
+        rounds.append(1)
+        now = Lake.open(lake.root)
+        now.commit("q", len(rounds), [part_of(now, 10 * len(rounds) + 1, 10 * len(rounds) + 10, per_day=1000)])
+        optimize(lake.root)
+
+    meddle(rewrite)
+    with pytest.raises(Conflict, match="was changed meanwhile"):
+        erase(lake.root, "t", "t1")
+    assert len(rounds) == 5
+    assert [row["seq"] for row in rows_of(lake.root)] == [*range(1, 61)], "nothing is erased, and nothing is twice"

@@ -9,7 +9,8 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from tests.spark.byhand import Archiver
 from tests.spark.lakes import rows_of
-from topics.errors import Conflict
+from topics.errors import Conflict, Internal
+from topics.spark.laketable import Lake
 from topics.spark.server import Server
 from topics.sync import Client
 
@@ -166,3 +167,17 @@ def test_a_topic_that_is_gone_has_nothing_to_report_to(spark_server: Server, top
     topics_client.topic("t").drop()
     archiver.commit(messages)
     assert datas(root) == ["1", "2", "3"]
+
+
+def test_a_batch_without_tasks_commits_nothing(spark_server: Server, topics_client: Client, root: str) -> None:
+    write(topics_client, 1, 3)
+    archiver = Archiver(spark_server, root)
+    archiver.batch()
+    version = Lake.open(root).version
+    archiver.writer.commit([None], 1)
+    assert Lake.open(root).version == version and datas(root) == ["1", "2", "3"]
+
+
+def test_a_task_that_does_not_know_its_query_is_refused(spark_server: Server, root: str) -> None:
+    with pytest.raises(Internal, match="does not say which query this is"):
+        Archiver(spark_server, root).writer.write(iter([]))

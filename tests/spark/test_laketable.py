@@ -90,3 +90,36 @@ def test_what_is_refused(tmp_path: Path) -> None:
         Lake.create(str(tmp_path / "lake"), "month")
     with pytest.raises(NotFound, match="no lake at"):
         Lake.open(str(tmp_path / "nowhere"))
+
+
+def test_files_are_replaced_behind_what_others_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(tmp_path, parts=2)
+    old = list(lake.files(["t"]))
+    new = part_of(lake, 1, 20, data="new").files
+    Lake.open(lake.root).commit("q", 2, [part_of(lake, 21, 22)])
+    with monkeypatch.context() as patch, pytest.raises(Conflict, match="nothing was done: try again"):
+        # As when somebody else comes first each time.
+        patch.setattr(Lake, "open", lambda root: lake)
+        lake.replace(old, new)
+    lake.replace(old, new)
+    assert [row["data"] for row in rows_of(lake.root)] == ["new"] * 20 + ["21", "22"]
+    with pytest.raises(Conflict, match="nothing was done: try again"):
+        lake.replace(old, new)
+    assert len(rows_of(lake.root)) == 22, "what is replaced already is not replaced again"
+
+
+def test_a_batch_is_added_behind_what_was_erased(tmp_path: Path) -> None:
+    lake = filled(tmp_path, parts=2)
+    part = part_of(lake, 21, 22)
+    Lake.open(lake.root).replace(list(lake.files(["t"])), [])
+    assert lake.commit("q", 2, [part]) is True
+    assert [row["seq"] for row in rows_of(lake.root)] == [21, 22]
+
+
+def test_a_batch_that_others_always_come_before_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(tmp_path, parts=1)
+    Lake.open(lake.root).commit("q", 1, [part_of(lake, 11, 12)])
+    with monkeypatch.context() as patch, pytest.raises(Conflict, match="nothing was done: try again"):
+        patch.setattr(Lake, "open", lambda root: lake)
+        lake.commit("q", 1, [part_of(lake, 11, 12)])
+    assert [row["seq"] for row in rows_of(lake.root)] == [*range(1, 13)]

@@ -36,7 +36,7 @@ def test_a_text_names_no_file_and_no_variable_of_the_machine(spark: SparkSession
     for name, value in ALWAYS.items():
         ours.conf.set(name, value)
     assert ours.sql(texts[0]).collect()[0].value == "${env:PATH}"
-    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND|REQUIRES_SINGLE_PART_NAMESPACE"):
+    with pytest.raises(AnalysisException, match=r"TABLE_OR_VIEW_NOT_FOUND|REQUIRES_SINGLE_PART_NAMESPACE"):
         ours.sql(texts[1])
     # Without that, both are read.
     plain = spark.newSession()

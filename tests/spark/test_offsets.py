@@ -56,6 +56,7 @@ def test_bytes_are_reckoned_by_what_is_there() -> None:
     one = move({}, [state(10, size=1000)], None, 0, 1)
     assert place(one, state(10)) == 1, "there is always progress"
     assert place(move({}, states, None, 5, 40_000), states[0]) <= 5
+    assert move({}, states, None, 0, 400_000) == {"t": {"epoch": 1, "0": 1000, "1": 1000}}, "all of it is not too much"
 
 
 def test_put_forgets_another_life() -> None:

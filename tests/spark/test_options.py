@@ -55,6 +55,7 @@ def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(startingSeq="-1").detail["field"] == "startingSeq"
     assert refused(endingTimestamp="soon").detail["field"] == "endingTimestamp"
     assert refused(onGap="ignore").detail["field"] == "onGap"
+    assert refused(history="tape").detail["field"] == "history"
     assert refused(topic="a*b").detail["field"] == "topic"
     assert refused(create="yes").detail["field"] == "create"
     assert refused(maxRowsPerTrigger="many").detail["field"] == "maxRowsPerTrigger"

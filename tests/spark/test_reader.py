@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
+    InputPartition,
     IsNotNull,
     LessThan,
     LessThanOrEqual,
@@ -136,6 +137,33 @@ def test_filters_narrow_what_is_asked_of_the_server(topics_server: RunningServer
         assert [row["seq"] for row in read(reader, [planned])] == list(range(bounds[0] + 1, bounds[1] + 1))
 
 
+def test_filters_on_topics_and_partitions_leave_the_others_out(topics_server: RunningServer) -> None:
+    with topics_server.client() as client:
+        client.topic("t").create(partitions=2)
+    fill(topics_server, "t", 1, partition=0)
+    fill(topics_server, "t", 2, partition=1)
+    fill(topics_server, "u", 3)
+    made = source(topics_server, "t,u", pushdown="true")
+    reader = made.reader(schema_of(made))
+    assert list(reader.pushFilters([In(("topic",), ("t", "other")), EqualTo(("partition",), 1)])) == []
+    assert [row["data"] for row in read(reader, reader.partitions())] == ["2"]
+
+
+def test_filters_are_not_taken_where_rows_would_fall_to_them(topics_server: RunningServer) -> None:
+    """A gap has no seq of its own, and a dead letter is not where its seq says."""
+    fill(topics_server, "t", 1, 2)
+    with topics_server.client() as client:
+        client.queue("jobs").create(dead_letter="jobs.dead")
+        client.queue("jobs").put_many([{"data": 3}, {"data": 4}])
+        client.topic("jobs.dead").create()
+    filters: list[Filter] = [GreaterThan(("seq",), 1)]
+    for topic, options in [("t", {"onGap": "row"}), ("jobs", {})]:
+        made = source(topics_server, topic, pushdown="true", **options)
+        reader = made.reader(schema_of(made))
+        assert list(reader.pushFilters(filters)) == filters
+        assert [row["seq"] for row in read(reader, reader.partitions())] == [1, 2]
+
+
 def test_filters_are_handed_over(spark: SparkSession, topics_server: RunningServer) -> None:
     times = []
     with topics_server.client() as client:
@@ -195,6 +223,7 @@ def test_filters_on_time_are_exact_to_the_millisecond() -> None:
 
 def test_filters_that_only_spark_can_keep() -> None:
     refused = [EqualTo(("tag",), "x*"), EqualTo(("tag",), ""), StringStartsWith(("tag",), ""), EqualTo(("node",), "n")]
+    refused += [EqualTo(("seq",), 1.5), GreaterThan(("seq",), None), LessThan(("ts",), datetime(2024, 1, 1))]
     assert not any(narrowed(*refused)[1])
     assert narrowed(EqualTo(("tag",), "a"), EqualTo(("tag",), "b"))[1] == [True, False]
     assert narrowed(IsNotNull(("tag",)), IsNotNull(("seq",)))[1] == [False, True]
@@ -289,3 +318,5 @@ def test_nothing_to_read(topics_server: RunningServer) -> None:
     assert rows(topics_server, "none.*") == []
     with pytest.raises(TopicNotFound):
         rows(topics_server, "none")
+    made = source(topics_server, "t")
+    assert read(made.reader(schema_of(made)), [InputPartition(None)]) == [], "what Spark makes when there is no range"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.spark.rig import datas, fill
 from topics.errors import ConnectionFailed, InvalidSql, TopicNotFound
+from topics.spark import server as server_module
 from topics.spark.server import Server
 from topics.testing.served import RunningServer
 
@@ -34,6 +35,16 @@ def test_what_is_refused_is_raised_as_what_it_is(topics_server: RunningServer) -
     server.create("t")
     server.create("t")
     assert server.is_there("t") and [state.topic for state in server.topics("")] == ["t"]
+    server.close()
+
+
+def test_topics_are_found_over_all_pages(topics_server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "PAGE_SIZE_MAX", 2)
+    server = Server(topics_server.url, "", TIMEOUT_MS)
+    names = [f"in.{number}" for number in range(5)]
+    for name in [*names, "out"]:
+        server.create(name)
+    assert [state.topic for state in server.topics("in.")] == names
     server.close()
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from tests.spark.rig import datas
-from topics.errors import InvalidRequest
+from topics.errors import BatchTooLarge, InvalidRequest
 from topics.spark import staging
 from topics.spark.server import Server
 from topics.spark.staging import Staging, Target
@@ -50,3 +52,21 @@ def test_pieces_of_many_bytes(topics_server: RunningServer, monkeypatch: pytest.
 def test_a_record_that_is_refused_is_named(topics_server: RunningServer) -> None:
     with pytest.raises(InvalidRequest, match="records"):
         stage_and_publish(topics_server, (Target("t", 0), pa.table({"data": ["1", "{"]})))
+
+
+class _NeverContent(Server):
+    """Refuses each piece as too large, and does not say what would not be."""
+
+    asked_count = 0
+
+    def stage(self, *given: Any) -> None:
+        type(self).asked_count += 1
+        raise BatchTooLarge("that is too much")
+
+
+def test_a_server_that_takes_no_piece_at_all_is_not_asked_for_ever(topics_server: RunningServer) -> None:
+    made = Staging(_NeverContent(topics_server.url, "", 60_000))
+    made.add(Target("t", 0), rows(1, 2, 3))
+    with pytest.raises(BatchTooLarge, match="that is too much"):
+        made.flush()
+    assert _NeverContent.asked_count == 1

@@ -166,8 +166,34 @@ def test_a_database_of_somebody_else_is_left_alone(spark: SparkSession, topics_s
             connect(spark, topics_server.url, **{parameter: "mine"})
     assert rows(spark.sql("SELECT * FROM mine.topics")) == [[7]]
     spark.sql("DROP DATABASE mine CASCADE")
-    connect(spark, topics_server.url)
-    disconnect(spark)
+
+
+def test_what_is_somebody_elses_stays(spark: SparkSession, topics_server: RunningServer) -> None:
+    """What stood in front of the session, a table beside ours, and the table of another topic."""
+    below, asked = spark.sql, list[str]()
+
+    def own(text: str, *given: Any, **more: Any) -> DataFrame:
+        asked.append(text)
+        return below(text, *given, **more)
+
+    for topic in ("t", "u:a", "other"):
+        fill(topics_server, topic, 1)
+    vars(spark)["sql"] = own
+    try:
+        session = connect(spark, topics_server.url, topics=["t", "u*"])
+        assert session.tables == {"t": "t", "u_a": "u:a"}
+        spark.sql("CREATE TABLE system.mine USING parquet AS SELECT 7 AS seven")
+        with pytest.warns(UserWarning, match='the tables as they were: topics "u.a" and "u:a" would both be the table'):
+            spark.sql('CREATE TOPIC "u.a"')
+        assert session.tables == {"t": "t", "u_a": "u:a"} and session.lag("u.a").rows[0].count == 0
+        disconnect(spark)
+        assert vars(spark)["sql"] is own and asked[0].startswith("CREATE DATABASE")
+        shown = [row.tableName for row in spark.sql("SHOW TABLES IN system").collect() if not row.isTemporary]
+        assert shown == ["mine"]
+    finally:
+        disconnect(spark)
+        vars(spark).pop("sql", None)
+        spark.sql("DROP DATABASE IF EXISTS system CASCADE")
 
 
 def test_leaving_a_session_leaves_nothing(spark: SparkSession, topics_server: RunningServer) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
 from tests.spark.rig import fill, read, schema_of, source, stream
-from topics.errors import TopicsError
+from topics.errors import TopicNotFound, TopicsError
 from topics.spark.pages import RecordsLost
+from topics.spark.ranges import partition_states
 from topics.spark.stream import TopicsStreamReader
 from topics.testing.served import RunningServer
 
@@ -79,6 +80,37 @@ def test_it_waits_for_news(topics_server: RunningServer, partitions: int) -> Non
         latest = threads.submit(query.latestOffset, start, ALL)
         fill(topics_server, "t", 1, partition=partitions - 1)
         assert latest.result(GUARD_S)["t"][str(partitions - 1)] == 1
+
+
+def test_a_wait_ends_when_the_topic_does(topics_server: RunningServer) -> None:
+    fill(topics_server, "t", 1)
+    query = reader(topics_server, "t", waitMs=10 * GUARD_S * 1000)
+    start = query.reportLatestOffset()
+    states = partition_states(query._options, query._server)
+    with topics_server.client() as client:
+        client.topic("t").drop()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(query._wait, start, states).result(GUARD_S)
+    with pytest.raises(TopicNotFound):
+        query.latestOffset(start, ALL)
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "count"),
+    [
+        ({}, ALL, 20),
+        ({"maxRowsPerTrigger": 7}, ReadMaxRows(7), 7),
+        ({"maxBytesPerTrigger": 1}, ReadMaxBytes(1), 1),
+        ({"maxRowsPerTrigger": 7, "maxBytesPerTrigger": 1}, ReadMaxRows(7), 1),
+    ],
+)
+def test_a_batch_is_as_large_as_the_options_say(
+    topics_server: RunningServer, options: dict[str, Any], limit: ReadLimit, count: int
+) -> None:
+    fill(topics_server, "t", *range(20))
+    query = reader(topics_server, "t", **options)
+    assert query.getDefaultReadLimit() == limit
+    assert query.latestOffset(query.initialOffset(), limit)["t"]["0"] == count
 
 
 def test_new_topics_of_a_wildcard_are_read_from_their_beginning(topics_server: RunningServer) -> None:

@@ -89,6 +89,8 @@ def test_a_sample_says_which_fields_there_are() -> None:
     fields = infer_fields(
         ['{"id":1,"at":"2024-01-01","in":{"x":[1.5]}}', '{"id":null,"more":true}', "[1]", '{"n":null}']
     )
+    assert infer_fields(["null", '{"id":1}', "null"]).equals(pa.schema([("id", pa.int64())]))
+    assert len(infer_fields(["null"])) == 0
     assert {field.name: str(field.type) for field in fields} == {
         "id": "int64",
         "at": "string",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 import pyarrow.parquet as pq
+from deltalake.exceptions import CommitFailedError
 
 from topics.clock import SystemClock
-from topics.errors import InvalidRequest
+from topics.errors import Conflict, InvalidRequest
 from topics.limits import DAY_MS
 from topics.spark.lakecolumns import day_at
-from topics.spark.lakefile import StoredFile, file_system
+from topics.spark.lakefile import StoredFile, delete_file, file_system, join_files
 from topics.spark.laketable import Lake
 
 TARGET_BYTES: Final = 256 << 20
@@ -101,13 +103,38 @@ def _topic(topic: str, files: list[StoredFile]) -> TopicInLake:
 def optimize(root: str, target_bytes: int = TARGET_BYTES) -> Optimized:
     """Make large files of small ones. Whoever reads or archives meanwhile is not disturbed."""
     lake = Lake.open(root)
-    told = lake.table.optimize.compact(target_size=target_bytes)
-    return Optimized(
-        location=root,
-        files_removed=int(told["numFilesRemoved"]),
-        files_added=int(told["numFilesAdded"]),
-        version=Lake.open(root).version,
-    )
+    removed = added = 0
+    for files in _piles(lake, target_bytes):
+        try:
+            joined = join_files(root, lake.layout, files)
+        except FileNotFoundError:
+            # Erased meanwhile, as below.
+            continue
+        try:
+            lake.replace(files, [joined], is_change=False)
+        except Conflict:
+            # Whoever changed these files was first; what is small among them is for the next time.
+            delete_file(root, joined.path)
+            continue
+        removed, added = removed + len(files), added + 1
+    return Optimized(location=root, files_removed=removed, files_added=added, version=Lake.open(root).version)
+
+
+def _piles(lake: Lake, target_bytes: int) -> Iterator[list[StoredFile]]:
+    """Files of one directory that are small and together not too large, two or more."""
+    by_directory: dict[tuple[str, ...], list[StoredFile]] = {}
+    for file in sorted(lake.files(), key=lambda file: file.first_seq):
+        if file.size_bytes < target_bytes:
+            by_directory.setdefault(tuple(file.partition_values.values()), []).append(file)
+    for files in by_directory.values():
+        pile: list[StoredFile] = []
+        for file in files:
+            if sum(each.size_bytes for each in pile) + file.size_bytes > target_bytes:
+                yield from [pile] if len(pile) > 1 else []
+                pile = []
+            pile.append(file)
+        if len(pile) > 1:
+            yield pile
 
 
 def vacuum(root: str, older_than_hours: int = VACUUM_HOURS, keep_days: int = 0, dry_run: bool = False) -> Vacuumed:
@@ -122,6 +149,10 @@ def vacuum(root: str, older_than_hours: int = VACUUM_HOURS, keep_days: int = 0, 
             field="older_than_hours",
             expected=expected,
         )
+    if keep_days < 0:
+        raise InvalidRequest(
+            f"keep_days must be 0, which keeps all, or more, not {keep_days}", field="keep_days", expected="0 or more"
+        )
     lake = Lake.open(root)
     dropped = 0
     if keep_days:
@@ -130,7 +161,10 @@ def vacuum(root: str, older_than_hours: int = VACUUM_HOURS, keep_days: int = 0, 
         if dry_run:
             dropped = sum(file.row_count for file in lake.files() if file.partition_values.get("date", before) < before)
         else:
-            dropped = int(lake.table.delete(old)["num_deleted_rows"] or 0)
+            try:
+                dropped = int(lake.table.delete(old)["num_deleted_rows"] or 0)
+            except CommitFailedError as error:
+                raise Conflict(f"{root} was changed meanwhile: try again ({error})", location=root) from error
         lake = Lake.open(root)
     gone = lake.table.vacuum(older_than_hours, dry_run=dry_run, enforce_retention_duration=False, full=True)
     return Vacuumed(location=root, rows_dropped=dropped, files_deleted=len(gone), dry_run=dry_run)

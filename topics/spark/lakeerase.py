@@ -128,8 +128,8 @@ def _untracked(lake: Lake) -> Iterator[tuple[str, int]]:
 
 
 def _holds(root: str, lake: Lake, path: str, topic: str, tag: str) -> bool:
-    """Whether a file has such records. One that cannot be read, because it was never finished, may."""
-    values = dict(part.split("=", 1) for part in path.split("/")[:-1])
+    """Whether a file has such records. One that cannot be read, or lies where none of the lake's does, may."""
+    values = dict(part.partition("=")[::2] for part in path.split("/")[:-1])
     try:
         rows = read_file(root, path, {name: unquote(values[name]) for name in lake.layout})
     except (OSError, KeyError, pa.ArrowInvalid):

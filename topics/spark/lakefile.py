@@ -8,7 +8,7 @@ repeated never meets the file of another; files that no commit names are swept b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -104,23 +104,36 @@ def _split(table: Any, layout: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
 
 def write_file(root: str, layout: tuple[str, ...], table: Any) -> LakeFile:
     """One file of rows that belong into the same directory."""
+    return _write(root, layout, {name: table[name][0].as_py() for name in layout}, [table])
+
+
+def join_files(root: str, layout: tuple[str, ...], files: Sequence[StoredFile]) -> LakeFile:
+    """One file with the rows of several of one directory, in their order; one of them at a time is in memory."""
+    values = files[0].partition_values
+    return _write(root, layout, values, (read_file(root, file.path, values) for file in files))
+
+
+def _write(root: str, layout: tuple[str, ...], values: dict[str, str], tables: Iterable[Any]) -> LakeFile:
     fs, base = file_system(root)
-    values = {name: table[name][0].as_py() for name in layout}
     directory = "/".join(f"{name}={quote(value, _DIRECTORY_SAFE)}" for name, value in values.items())
     path = f"{directory}/part-{uuid4().hex}.parquet"
     fs.create_dir(f"{base}/{directory}", recursive=True)
-    stored = table.select(stored_schema(layout).names)
-    with fs.open_output_stream(f"{base}/{path}") as sink:
-        pq.write_table(stored, sink, compression=COMPRESSION)
+    schema = stored_schema(layout)
+    counted = []
+    try:
+        with (
+            fs.open_output_stream(f"{base}/{path}") as sink,
+            pq.ParquetWriter(sink, schema, compression=COMPRESSION) as writer,
+        ):
+            for table in tables:
+                writer.write_table(table.select(schema.names))
+                counted.append(table.select(STATISTICS))
+    except BaseException:
+        delete_file(root, path)
+        raise
+    counts = pa.concat_tables(counted)
     info = fs.get_file_info(f"{base}/{path}")
-    return LakeFile(
-        path,
-        info.size,
-        SystemClock().now_ms(),
-        values,
-        _statistics(stored),
-        table.num_rows,
-    )
+    return LakeFile(path, info.size, SystemClock().now_ms(), values, _statistics(counts), counts.num_rows)
 
 
 def read_file(root: str, path: str, values: Mapping[str, str]) -> Any:

@@ -27,6 +27,8 @@ from topics.spark.lakefile import LakeFile, Place, StoredFile
 
 _QUERY: Final = "query:"
 _PROGRESS: Final = "topic:"
+_ATTEMPTS: Final = 20
+"""How often others may come first."""
 _CONFIGURATION: Final = {
     "delta.dataSkippingStatsColumns": ",".join(STATISTICS),
     "delta.checkpointInterval": "20",
@@ -111,25 +113,19 @@ class Lake:
         Each partition goes on exactly where the table ends, so that there is neither a hole nor anything twice. Where
         it does not, because another query archives the same topics, the batch is refused.
         """
-        if self.committed(query_id) >= batch_id:
-            return False
-        ends = self._ends(parts)
-        marks = [Transaction(_QUERY + query_id, batch_id)]
-        marks += [Transaction(_mark(place), upto_seq) for place, upto_seq in ends.items()]
-        try:
-            self.table.create_write_transaction(
-                [_added(file) for part in parts for file in part.files],
-                "append",
-                self.table.schema(),
-                list(self.layout),
-                commit_properties=CommitProperties(app_transactions=marks),
-            )
-        except CommitFailedError as error:
-            # An attempt that was taken for dead has come first, or another query takes the same topics.
-            if Lake.open(self.root).committed(query_id) >= batch_id:
+        actions: list[AddAction | RemoveAction] = [_added(file) for part in parts for file in part.files]
+        latest = self
+        for _ in range(_ATTEMPTS):
+            if latest.committed(query_id) >= batch_id:
                 return False
-            raise Conflict(f"{self.root} was changed meanwhile: {error}", location=self.root) from error
-        return True
+            marks = [Transaction(_QUERY + query_id, batch_id)]
+            marks += [Transaction(_mark(place), upto_seq) for place, upto_seq in latest._ends(parts).items()]
+            if latest._write(actions, CommitProperties(app_transactions=marks)):
+                return True
+            # An attempt that was taken for dead has come first, another query takes the same topics, or something was
+            # erased: a look at how it is now tells them apart.
+            latest = Lake.open(self.root)
+        raise _changed(self.root)
 
     def _ends(self, parts: Sequence[Part]) -> dict[Place, int]:
         """How far each partition is with these parts, which must follow on what is there."""
@@ -148,17 +144,35 @@ class Lake:
             ends[place] = part.to_seq
         return ends
 
-    def replace(self, removed: Sequence[StoredFile], added: Sequence[LakeFile]) -> None:
-        """Put files in the place of others, in one commit; `Conflict` when somebody else changed those meanwhile."""
+    def replace(self, removed: Sequence[StoredFile], added: Sequence[LakeFile], is_change: bool = True) -> None:
+        """Put files in the place of others, in one commit; `Conflict` when somebody else changed those meanwhile.
+
+        Without `is_change` the rows are the same in other files, which concerns nobody who follows the table.
+        """
         now_ms = SystemClock().now_ms()
-        actions: list[AddAction | RemoveAction] = [_added(file) for file in added]
+        actions: list[AddAction | RemoveAction] = [_added(file, is_change) for file in added]
         actions += [
-            RemoveAction(file.path, True, now_ms, file.size_bytes, dict(file.partition_values)) for file in removed
+            RemoveAction(file.path, is_change, now_ms, file.size_bytes, dict(file.partition_values)) for file in removed
         ]
+        # Delta takes files out that a commit before took out already, so it may not move a commit behind others: each
+        # attempt is for the version that was looked at, and for no other.
+        as_it_was = CommitProperties(max_commit_retries=0)
+        for _ in range(_ATTEMPTS):
+            latest = Lake.open(self.root)
+            if not {file.path for file in removed} <= {file.path for file in latest.files()}:
+                break
+            if latest._write(actions, as_it_was):
+                return
+        raise _changed(self.root)
+
+    def _write(self, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> bool:
+        """Whether a commit was made; it is not where somebody else made one that it does not go with."""
+        schema, layout = self.table.schema(), list(self.layout)
         try:
-            self.table.create_write_transaction(actions, "append", self.table.schema(), list(self.layout))
-        except CommitFailedError as error:
-            raise Conflict(f"{self.root} was changed meanwhile: {error}", location=self.root) from error
+            self.table.create_write_transaction(actions, "append", schema, layout, commit_properties=properties)
+        except CommitFailedError:
+            return False
+        return True
 
     def files(self, topics: Iterable[str] | None = None, first_seq: int = 0) -> Iterator[StoredFile]:
         """The files with rows of these topics (of all when None) that may hold seqs from `first_seq` on."""
@@ -182,9 +196,14 @@ class Lake:
             )
 
 
+def _changed(root: str) -> Conflict:
+    return Conflict(f"{root} was changed meanwhile, and nothing was done: try again", location=root)
+
+
 def _mark(place: Place) -> str:
     return f"{_PROGRESS}{place.topic}:{place.epoch}:{place.partition}"
 
 
-def _added(file: LakeFile) -> AddAction:
-    return AddAction(file.path, file.size_bytes, dict(file.partition_values), file.modified_ms, True, file.statistics)
+def _added(file: LakeFile, is_change: bool = True) -> AddAction:
+    values = dict(file.partition_values)
+    return AddAction(file.path, file.size_bytes, values, file.modified_ms, is_change, file.statistics)

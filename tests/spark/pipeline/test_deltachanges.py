@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.pipeline import deltas
-from topics.errors import NotFound
+from topics.errors import NotFound, Unavailable
 from topics.spark.pipeline.deltachanges import (
     check_feed,
     check_feed_at,
     committed_ms,
+    last_within,
     open_table,
     read_snapshot,
     read_versions,
     row_type,
+    snapshot_ms,
     version_before,
 )
 from topics.spark.pipeline.stops import NotCaptured, PositionGone
@@ -118,12 +121,37 @@ def test_files_that_were_removed_stop_it_with_a_way_on(table: str) -> None:
         told(table, 1, 4)
 
 
-def test_a_log_that_was_cut_stops_it_with_the_earliest_version(table: str) -> None:
+def cut(table: str) -> None:
+    """Versions 0 to 2 are in no file of their own any more."""
     DeltaTable(table).create_checkpoint()
     for version in range(3):
         (Path(table) / "_delta_log" / f"{version:020}.json").unlink()
-    with pytest.raises(PositionGone, match=r"the log begins at version 3; .* FROM VERSION 3 …"):
-        told(table, 1, 4)
+
+
+def test_a_log_that_was_cut_stops_it_with_the_earliest_version(table: str) -> None:
+    cut(table)
+    row = row_type(DeltaTable(table))
+    reads: list[Callable[[], object]] = [
+        lambda: told(table, 1, 4),
+        lambda: check_feed_at(table, "t", 1),
+        lambda: list(read_snapshot(table, "t", 1, row)),
+    ]
+    for read in reads:
+        with pytest.raises(PositionGone, match=r"the log begins at version 3; .* FROM VERSION 3 …"):
+            read()
+
+
+def test_what_a_cut_log_does_not_say_is_reckoned_with(table: str) -> None:
+    cut(table)
+    found = DeltaTable(table)
+    assert committed_ms(found, 1) is None and committed_ms(found, 3) is not None
+    assert snapshot_ms(table, "t", 1) >= (committed_ms(found, 4) or 0), "the time it is read at"
+    assert last_within(table, 0, 4, 1) == 2, "of what is cut no size is known"
+
+
+def test_a_version_that_is_not_there_yet_may_come(table: str) -> None:
+    with pytest.raises(Unavailable, match=r'version 99 of table "t" cannot be read now'):
+        check_feed_at(table, "t", 99)
 
 
 def test_a_table_without_a_feed_is_refused(tmp_path: Path) -> None:

@@ -49,11 +49,13 @@ def table(tmp_path: Path) -> str:
 
 def test_a_snapshot_and_then_each_change(table: str) -> None:
     stream = reader(table, start="snapshot")
+    assert stream.getDefaultReadLimit() == ReadAllAvailable()
     begin = stream.initialOffset()
     first, found = step(stream, begin)
     assert (first, sorted(found)) == ({"version": 1}, [("insert", 1), ("insert", 2)])
     DeltaTable(table).delete("id = 1")
     assert sorted(batch(reader(table, start="snapshot"), begin, first)) == sorted(found), "the same after a crash"
+    stream.commit(first)
     assert step(stream, first) == ({"version": 2}, [("delete", 1)])
     assert step(stream, {"version": 2}) == ({"version": 2}, [])
 

@@ -55,6 +55,7 @@ def test_files_are_read_once_whatever_their_time(place: Path) -> None:
     put(place / "a.csv", "id,name\n1,a\n", 3000)
     put(place / "_c.csv", "id,name\n9,not yet\n", 1)
     stream = reader(place)
+    assert stream.getDefaultReadLimit() == ReadAllAvailable()
     assert upto(stream, 0) == 2
     assert batch(stream, 0, 2) == [("f0.b.csv.0", 2, "b"), ("f1.a.csv.0", 1, "a")]
     put(place / "late.csv", "id,name\n3,older than all\n4,\n", 500)
@@ -101,5 +102,10 @@ def test_columns_are_those_of_the_first_file_unless_said(place: Path) -> None:
     put(place / "a.csv", "id,name\n1,a\n")
     found = ChangesSource(given).schema()
     assert isinstance(found, StructType) and found["after"].dataType == ROW
+    put(place / "a.jsonl", '{"id": 1, "name": "x"}\n')
+    pq.write_table(pa.table({"id": [1], "name": ["z"]}), place / "a.parquet")
+    for kind in ("json", "parquet"):
+        same = ChangesSource({**given, "tableFormat": kind}).schema()
+        assert isinstance(same, StructType) and same["after"].dataType == ROW, kind
     told = ChangesSource({**given, "columns": "`id` int"}).schema()
     assert told == "op string, before struct<`id` int>, after struct<`id` int>, position string, ts bigint"

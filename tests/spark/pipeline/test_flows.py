@@ -171,6 +171,7 @@ def test_rows_become_records(spark: SparkSession) -> None:
     assert spread["key"] == "a,1" and spread["data"]["key"] == 1
     said = as_records(rows.selectExpr("tag", "sku AS data", "1 AS other"), "")
     assert said.columns == ["tag", "data"]
+    assert as_records(rows.selectExpr("sku AS data", "key AS priority"), "").columns == ["data", "priority"]
 
 
 def test_a_table_of_a_database_cannot_be_joined(spark: SparkSession) -> None:

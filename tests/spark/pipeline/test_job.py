@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import AnalysisException
 
-from topics.errors import ConnectionFailed, InvalidRequest, PipelineTaken
+from topics.errors import ConnectionFailed, InvalidRequest, PipelineTaken, Unavailable
 from topics.pipelinemodel import (
     LogLine,
     PipelineCondition,
@@ -128,6 +128,17 @@ def test_a_definition_that_cannot_run_has_failed() -> None:
     bench.refusal = InvalidRequest("there is no column nope")
     assert bench.step() is RunState.FAILED
     assert bench.server.told[-1].last_error == "there is no column nope"
+
+
+@pytest.mark.parametrize("error", [ConnectionFailed("the server is away"), Unavailable("not just now")])
+def test_what_is_away_for_now_is_tried_again(error: Exception) -> None:
+    bench = Bench()
+    bench.refusal = error
+    assert bench.step() is RunState.RETRYING
+    assert bench.server.told[-1].last_error == str(error)
+    bench.refusal = None
+    assert bench.step(999) is RunState.RETRYING
+    assert bench.step(1) is RunState.RUNNING and bench.server.told[-1].restarts == 1
 
 
 def test_a_query_that_spark_refuses_has_failed_at_once() -> None:

@@ -174,3 +174,34 @@ def test_postgresql_a_snapshot_among_open_transactions(pipeline_postgres: str, t
         assert found.step() == [("update", (3, "c"), (3, "C"))], "and not the insert, whose id lies between"
         assert found.step() == []
         found.reader.stop()
+
+
+def test_postgresql_a_place_behind_what_is_settled_is_waited_for(pipeline_postgres: str, tmp_path: Path) -> None:
+    """An open transaction holds all ids behind its own back; that is no outbox that was made anew."""
+    with (
+        psycopg.connect(pipeline_postgres, autocommit=True) as early,
+        psycopg.connect(pipeline_postgres, autocommit=True) as late,
+    ):
+        early.execute("DROP TABLE IF EXISTS chairs CASCADE")
+        early.execute("CREATE TABLE chairs (id bigint PRIMARY KEY, name text)")
+        with opened(pipeline_postgres) as outbox:
+            outbox.install("public.chairs")
+            early.execute("BEGIN")
+            early.execute("INSERT INTO chairs VALUES (1, 'open')")
+            late.execute("INSERT INTO chairs VALUES (2, 'b')")
+            late.execute("INSERT INTO chairs VALUES (3, 'c')")
+            last = outbox.status("public.chairs")[0].last_id
+        found = Stream(
+            pipeline_postgres,
+            TableFormat.POSTGRESQL,
+            tmp_path,
+            "public.chairs",
+            start="version",
+            startVersion=str(last),
+        )
+        assert found.reader.getDefaultReadLimit() == ReadAllAvailable()
+        assert found.step() == []
+        early.execute("COMMIT")
+        assert found.step() == [("insert", None, (3, "c"))]
+        found.reader.stop()
+        found.reader.stop()

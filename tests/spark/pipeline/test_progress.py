@@ -26,6 +26,12 @@ def test_a_position_is_said_in_words(offset: Any, words: str) -> None:
     assert position_text(None if offset is None else json.dumps(offset)) == words
 
 
+@pytest.mark.parametrize("offset", ["not JSON", "[1]", "7"])
+def test_an_offset_that_is_not_ours_has_no_words_and_no_lag(offset: str) -> None:
+    assert position_text(offset) == ""
+    assert lag_between([offset], [json.dumps({"version": 4})]) is None
+
+
 def test_a_lag_is_what_lies_between() -> None:
     def lag(here: Any, there: Any) -> int | None:
         return lag_between([json.dumps(here)], [json.dumps(there)])

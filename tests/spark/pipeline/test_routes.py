@@ -152,6 +152,16 @@ def test_a_row_of_a_database_keeps_its_text_and_one_that_does_not_fit_is_told(sp
     assert json.loads(told["data"])["reason"] == "the row does not fit the columns of its table"
 
 
+def test_a_table_without_a_key(spark: SparkSession) -> None:
+    """Its records have no key and no tag, and go to any partition."""
+    changes = spark.createDataFrame(CHANGES[:1], COLUMNS)
+    keyless = RoutedTable("lines", (), TABLE.columns)
+    (found,) = routed(changes, keyless, [route("out", "insert", "full")]).collect()
+    assert (found["key"], found["tag"]) == (None, None)
+    told = json.loads(found["data"])
+    assert (told["key"], told["payload"]["id"], told["message_id"]) == (None, 1, "lines@v1.0")
+
+
 def test_a_trace_travels_with_its_row(spark: SparkSession) -> None:
     row = "struct<id: bigint, traceparent: string>"
     changes = spark.createDataFrame(

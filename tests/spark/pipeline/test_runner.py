@@ -17,8 +17,10 @@ from tests.spark.pipeline.histories import History, keys_left, replayed
 from topics.cdc.opening import opened
 from topics.errors import NotFound
 from topics.pipelinemodel import PipelineCondition, RunState
-from topics.spark.pipeline.runner import Runner
+from topics.spark.pipeline import runner as runner_module
+from topics.spark.pipeline.runner import LOOK_MS, Runner
 from topics.sync import Client
+from topics.testing.clock import SimClock
 from topics.testing.served import RunningServer
 
 if TYPE_CHECKING:
@@ -223,25 +225,59 @@ def test_appended_rows_are_there_once_over_restarts(
     assert deltas.content(copy) == [{"id": number, "sku": "A"} for number in range(1, 9)]
 
 
-def test_what_cannot_run_says_why(runner: Callable[..., Runner], topics_client: Client, tmp_path: Path) -> None:
+def test_rows_that_go_by_a_condition_and_columns_that_the_table_has(
+    runner: Callable[..., Runner], topics_server: RunningServer, topics_client: Client, tmp_path: Path
+) -> None:
+    """One of them from when it was declared on, two records at a time."""
+    merged, plain = str(tmp_path / "merged"), deltas.make(tmp_path / "plain", feed=False)
+    topics_client.sql("CREATE TOPIC orders")
+    topics_client.topic("orders").write({"id": 9, "n": 9})
+    topics_server.pass_time(10)
+    topics_client.sql(
+        "CREATE PIPELINE merged WITH (starting = 'latest', max_records = 2) AS "
+        f"MERGE INTO delta.'{merged}' KEY (id) DELETE WHEN (n < 0) SELECT value.id AS id, value.n AS n "
+        "FROM STREAM orders SCHEMA 'id bigint, n bigint' WATERMARK (ts) DELAY '1 second'"
+    )
+    topics_client.sql(f"CREATE PIPELINE plain AS APPEND INTO delta.'{plain}' FROM STREAM orders")
+    for number, n in [(1, 5), (2, 6), (3, None), (1, -1)]:
+        topics_client.topic("orders").write({"id": number, "n": n, "more": "is left out"})
+    ended = runner(available_now=True).run()
+    assert {each.state for each in ended} == {RunState.DONE}, ended
+    assert deltas.content(merged) == [{"id": 2, "n": 6}, {"id": 3, "n": None}]
+    found = sorted((row["id"], row["n"] or 0) for row in deltas.content(plain))
+    assert found == [(1, -1), (1, 5), (2, 6), (3, 0), (9, 9)]
+    commits = [commit["operation"] for commit in DeltaTable(merged).history()]
+    assert commits == ["MERGE", "MERGE", "CREATE TABLE"], "a batch is what may be read at a time"
+
+
+def test_what_cannot_run_says_why(
+    spark: SparkSession, runner: Callable[..., Runner], topics_client: Client, tmp_path: Path
+) -> None:
     plain = deltas.make(tmp_path / "plain", feed=False)
     topics_client.sql(f"CREATE TOPIC t; REGISTER TABLE plain USING delta LOCATION '{plain}' KEY (id)")
     topics_client.sql("ALTER TOPIC t ADD SOURCE plain ON INSERT")
     good = deltas.make(tmp_path / "good")
     topics_client.sql(f"REGISTER TABLE good USING delta LOCATION '{good}' KEY (id)")
-    topics_client.sql("ALTER TOPIC t ADD SOURCE good ON INSERT WHERE (nope = 1)")
+    topics_client.sql("ALTER TOPIC t ADD SOURCE good ON INSERT")
+    topics_client.sql("ALTER TOPIC t ADD SOURCE good ON UPDATE FROM SNAPSHOT WHERE (nope = 1)")
+    topics_client.sql("REGISTER TABLE lost USING delta KEY (id) WITH (location_env = 'NO_SUCH_PLACE')")
+    topics_client.sql("ALTER TOPIC t ADD SOURCE lost ON INSERT")
     topics_client.sql(
         "CREATE TOPIC s; CREATE PIPELINE odd AS INSERT INTO TOPIC t SELECT nowhere(seq) AS x FROM STREAM s"
     )
+    topics_client.sql(f"CREATE PIPELINE bare AS APPEND INTO delta.'{tmp_path / 'none'}' FROM STREAM s")
     ended = {each.pipeline: each for each in runner(available_now=True).run()}
     assert ended["odd"].state is RunState.FAILED and "nowhere" in str(ended["odd"].error)
     assert [line.level for line in topics_client.pipeline("odd").logs()] == ["error"], "it is not tried again"
     assert ended["routes:plain"].state is RunState.FAILED
     assert "set delta.enableChangeDataFeed = true" in str(ended["routes:plain"].error)
     assert "WHERE (nope = 1)" in str(ended["routes:good"].error)
+    assert not [query.name for query in spark.streams.active if query.name.startswith("routes:good")], "none goes alone"
+    assert "variable NO_SUCH_PLACE, which says where the table is, is not set" in str(ended["routes:lost"].error)
+    assert "not there yet, and no columns are known: say STREAM s SCHEMA" in str(ended["bare"].error)
     logs = topics_client.pipeline("routes:good").logs()
     assert logs[-1].level == "error" and "nope" in logs[-1].message
-    with pytest.raises(NotFound, match='there is no pipeline "other"; there is odd, routes:good, routes:plain'):
+    with pytest.raises(NotFound, match='there is no pipeline "other"; there is bare, odd, routes:good, routes:lost'):
         runner(names=["other"]).run()
 
 
@@ -255,3 +291,40 @@ def test_a_pipeline_is_one_runners(runner: Callable[..., Runner], topics_client:
     assert (one.jobs["routes:a"].phase, other.jobs["routes:a"].phase) == (RunState.RUNNING, None)
     topics_client.sql("ALTER TOPIC t DROP SOURCE a")
     until(one, lambda: not one.jobs)
+
+
+def test_a_server_that_is_away_a_pipeline_made_anew_and_the_end(
+    runner: Callable[..., Runner],
+    topics_client: Client,
+    topics_server: RunningServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner_module, "ASK_MS", 0)
+    clock = SimClock()
+    one = runner(clock=clock)
+
+    def look() -> None:
+        clock.advance(LOOK_MS)
+        one.turn()
+
+    topics_client.sql("CREATE TOPIC s; CREATE TOPIC t")
+    topics_client.sql("CREATE PIPELINE p AS INSERT INTO TOPIC t SELECT seq AS first FROM STREAM s")
+    look()
+    first = one.jobs["p"]
+    assert first.phase is RunState.RUNNING
+    topics_server.stop()
+    look()
+    assert one.jobs == {"p": first} and first.phase is RunState.RUNNING, "what runs goes on"
+    topics_server.start()
+    topics_client.sql("DROP PIPELINE p")
+    topics_client.sql("CREATE PIPELINE p AS INSERT INTO TOPIC t SELECT seq AS second FROM STREAM s")
+    topics_client.topic("s").write(1)
+    look()
+    assert one.jobs["p"] is not first
+    until(one, lambda: bool(records(topics_client, "t")))
+    one.stop()
+    (ended,) = one.run()
+    assert ended.state is RunState.STOPPED
+    report = topics_client.pipeline("p").state().report
+    assert report is not None and report.state is RunState.STOPPED
+    assert records(topics_client, "t")[0].data == {"second": 1}

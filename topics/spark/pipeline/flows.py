@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MISFITS: Final = "misfits:"
 """Observed of each stream with a schema: records that do not fit it."""
 _COLUMN: Final = re.compile(r"`?(\w+)`?")
-_WRITTEN: Final = ("topic", "partition", "key", "tag", "node", "meta", "data", "delay_ms", "not_before")
+_WRITTEN: Final = ("topic", "partition", "key", "tag", "node", "meta", "data", "delay_ms", "not_before", "priority")
 
 
 def open_stream(
