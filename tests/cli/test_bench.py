@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.rig import Command
@@ -33,3 +35,14 @@ def test_for_a_person(topics: Command) -> None:
 def test_what_cannot_be_meant_is_refused(topics: Command, arguments: tuple[str, ...], what: str) -> None:
     said = topics("bench", *arguments)
     assert (said.code, said.out) == (2, "") and what in said.err
+
+
+def test_a_write_that_is_refused_ends_it_with_what_was_wrong(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOPICS_MAX_RECORD_BYTES", "100")
+    topics = Command(capfd, ["--dir", str(tmp_path / "data")])
+    said = topics("bench", "--writers", "3", "--record-bytes", "101", "--duration", "1h")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("topics: record_too_large: ") and said.err.count("\n") == 1
+    assert topics.good("topic", "ls", "bench-") == [], "its topic is gone"

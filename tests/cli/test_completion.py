@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.rig import Command, clean_environment, spawn
 from tests.e2e.served import Caller, Served, served
+from topics import sync
 from topics.cli import COMMANDS
 
 
@@ -137,3 +138,17 @@ def test_a_key_that_is_refused_completes_nothing(bare: Command, tmp_path: Path) 
         line = ("__complete", "tail", "--url", running.url, "--key")
         assert bare(*line, "wrong", "").out.split() == ["begin"]
         assert bare(*line, "secret", "").out.split() == ["begin", "hidden"]
+
+
+def test_heaps_and_queues_are_not_taken_for_each_other(bare: Command, server: Served, topic: str) -> None:
+    with sync.connect(server.url) as client:
+        client.queue(f"{topic}-queue").create()
+        client.heap(f"{topic}-heap").create()
+
+    def offered(*words: str) -> list[str]:
+        _, *names = bare("__complete", *words, "--url", server.url, topic).out.split()
+        return names
+
+    assert offered("heap", "show") == [f"{topic}-heap"]
+    assert offered("queue", "show") == [f"{topic}-queue"]
+    assert sorted(offered("tail")) == [f"{topic}-heap", f"{topic}-queue"]

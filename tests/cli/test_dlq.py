@@ -38,3 +38,10 @@ def test_dead_letters_are_deleted_for_good(topics: Command, topic: str) -> None:
     said = topics("dlq", "rm", topic, "--yes", "--no-json")
     assert said.out.strip() == "1 dead letter deleted"
     assert "there are none" in topics("dlq", "ls", topic, "--no-json").err
+
+
+def test_for_people(topics: Command, topic: str) -> None:
+    (letter,) = dead(topics, topic, 1)
+    shown = topics("dlq", "ls", topic, "--no-json").out
+    assert shown.startswith(f"{letter['message_id']} priority 0, died ") and shown.endswith(" of max_retries  0\n")
+    assert topics("dlq", "replay", topic, "--no-json").out.strip() == "1 dead letter replayed"

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.rig import Command
+from tests.cli.standin import standing_in
 from tests.e2e.served import Served, served
+from topics.cli import listening, machine
 from topics.cli.machine import _written_ms
 from topics.clock import SystemClock
 from topics.storage.fs import RealFs
@@ -145,3 +147,53 @@ def test_keys(bare: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert checks(bare, "--url", server.url)["key"]["found"] == "may read"
         said = bare("doctor", "--url", server.url, "--key", "secret-writer")
         assert said.code == 1 and "secret" not in said.out + said.err
+
+
+def test_a_server_that_recovers_and_tells_no_time(bare: Command) -> None:
+    busy = {"error": {"code": "not_ready", "message": "it recovers, 40 % done"}}
+    answers: dict[str, tuple[int, object]] = {
+        "/v0/health": (200, {"version": "1.0"}),
+        "/v0/ready": (503, busy),
+        "/v0/metrics": (503, busy),
+    }
+    with standing_in(answers, date=None) as url:
+        found = checks(bare, "--url", url)
+    assert (found["ready"]["verdict"], found["ready"]["found"]) == ("warning", "it recovers, 40 % done")
+    assert "wait" in found["ready"]["advice"] and "clock" not in found
+
+
+def test_what_this_machine_lacks(bare: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somewhere else than on Linux, without what is optional."""
+    monkeypatch.setattr(machine, "_proc", lambda path: "")
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
+    monkeypatch.setattr(listening, "find_spec", lambda name: None)
+    found = checks(bare, "--dir", tmp_path)
+    assert found["versions"]["verdict"] == "warning" and "pip install uvloop" in found["versions"]["advice"]
+    assert "is not installed (`pip install 'topics[grpc]'`)" in found["gRPC"]["found"]
+    assert "memory" not in found and "file system" not in found
+
+
+def test_a_place_that_nobody_can_write_to(bare: Command, tmp_path: Path) -> None:
+    found = checks(bare, "--dir", "/proc/data")["disk sync"]
+    assert found["verdict"] == "bad" and found["found"].startswith("/proc: ") and "able to write" in found["advice"]
+    (tmp_path / "wal").mkdir()
+    (tmp_path / "lock").mkdir()
+    found = checks(bare, "--dir", tmp_path)["directory"]
+    assert (found["verdict"], found["found"]) == ("bad", f"{tmp_path}: Is a directory")
+    assert found["advice"] == "it must belong to the user that runs the server"
+
+
+def test_what_the_kernel_tells() -> None:
+    mounts = "none / overlay rw 0 0\n/dev/b /mnt/my\\040disk ext4 rw 0 0\n/dev/c /mnt nfs rw 0 0\nodd\n"
+    assert machine._mount(mounts, "/mnt/my disk/data") == ("ext4", "/mnt/my disk")
+    assert machine._mount(mounts, "/mnt/my") == ("nfs", "/mnt")
+    assert machine._mount("", "/mnt") is None
+    assert machine._memory_bytes("MemFree: 1 kB\nMemTotal: 2 kB\n") == 2048
+    assert machine._memory_bytes("MemFree: 1 kB\n") is None
+    assert machine._proc("/proc/nothing-of-the-kind") == "" and "MemTotal" in machine._proc("/proc/meminfo")
+
+
+def test_what_is_no_log_does_not_tell_the_time(tmp_path: Path) -> None:
+    (tmp_path / "wal").mkdir()
+    (tmp_path / "wal" / "notes.txt").touch()
+    assert _written_ms(RealFs(), str(tmp_path)) is None

@@ -120,7 +120,7 @@ def accounts(url: str, path: str) -> None:
 def test_the_example_runs(world: tuple[Path, Served], place: Path, path: str, lines: list[str]) -> None:
     url = world[1].url
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = clean_environment() | {"PATH": search, "TOPICS_URL": url, "TOPICS_PORT": "0"}
+    environment = clean_environment() | {"PATH": search, "TOPICS_URL": url, "TOPICS_PORT": "0", "TOPICS_GRPC_PORT": "0"}
     if path.startswith(("table", "pipeline", "cdc")):
         declared(url, place)
     if path.startswith(("key", "user")):

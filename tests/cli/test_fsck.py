@@ -117,3 +117,11 @@ def test_a_terminal_gets_a_progress_bar(directory: Path) -> None:
         assert "checking ━" in terminal.shown
         assert "bytes" in terminal.shown or "KiB" in terminal.shown
         assert "clean: " in terminal.shown
+
+
+def test_damage_that_touches_no_record(directory: Path) -> None:
+    (snapshot,) = (directory / "snapshots").iterdir()
+    damage(directory, f"snapshots/{snapshot.name}", 60)
+    shown = topics(directory, "--no-json").stdout
+    (row,) = [line.split("│") for line in shown.splitlines() if snapshot.name in line]
+    assert row[5].strip() == "", "no seqs are at risk"

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from tests.cli.rig import Command
+from topics import sync
 
 
 def filled(topics: Command, topic: str, *flags: str) -> None:
@@ -90,3 +95,24 @@ def test_what_is_no_position_is_refused(topics: Command, topic: str) -> None:
     assert said.code == 2 and "--from=never: expected earliest, latest, a seq" in said.err
     assert topics("group", "ack", topic, "g", "1").code == 3
     assert topics("group", "ls", "missing").code == 3
+
+
+def test_following_prints_and_acks_what_comes(topics: Command, topic: str) -> None:
+    """Until the topic is gone, which somebody sees to when all is acked."""
+    if "--dir" in topics.where:
+        pytest.skip("nobody else can have the directory open")
+    filled(topics, topic)
+
+    def drop() -> None:
+        with sync.connect(topics.where[1]) as client:
+            one = client.topic(topic)
+            while not (groups := one.groups()) or groups[0].committed_seq < 4:
+                pass
+            one.drop()
+
+    thread = threading.Thread(target=drop)
+    thread.start()
+    said = topics("group", "consume", topic, "g", "--follow", "--limit", "3")
+    thread.join()
+    assert said.code == 3 and said.err.startswith("topics: topic_not_found: ")
+    assert [record["data"] for record in said.lines] == [1, 2, 3, 4]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.rig import Command
+from tests.cli.standin import somebody_says
 
 
 def needs_a_server(topics: Command) -> None:
@@ -90,3 +91,68 @@ def test_a_heap_that_is_not_there_can_be_made(topics: Command, topic: str) -> No
     topics.good("write", f"{topic}-log", "1")
     other = topics("heap", "pop", f"{topic}-log")
     assert other.code == 4 and "`topics heap create NAME` makes one" in other.err
+
+
+def test_a_heap_is_made_as_it_was_told(topics: Command, topic: str) -> None:
+    flags = ("--max-retries", "7", "--max-payload-bytes", "10")
+    (made,) = topics.good("heap", "create", topic, *flags)
+    assert (made["max_retries"], made["dlq_topic"]) == (7, f"{topic}.dlq")
+    said = topics("heap", "push", topic, '"more than ten bytes"')
+    assert said.code == 2 and "payload" in said.err and "10" in said.err
+    (never,) = topics.good("heap", "create", f"{topic}-b", "--no-dead-letters")
+    assert not never["dlq_topic"]
+    copied = topics("heap", "create", f"{topic}-c", "--no-json")
+    assert copied.out.strip() == f"made {topic}-c: the lowest priority first"
+
+
+def test_for_people(topics: Command, topic: str) -> None:
+    topics.good("heap", "create", topic)
+    assert "there is nothing in it" in topics("heap", "peek", topic, "--no-json").err
+    pushed = topics("heap", "push", topic, '"a"', '"[/b]"', "--transaction-id", "t", "--no-json").out.split()
+    assert [len(each) for each in pushed] == [26, 26]
+    again = topics("heap", "push", topic, '"a"', '"[/b]"', "--transaction-id", "t", "--no-json").out.splitlines()
+    assert again == [f"{each} was there" for each in pushed]
+    shown = topics("heap", "peek", topic, "--no-json")
+    assert '"[/b]"' in shown.out and shown.err == ""
+    moved = topics("heap", "reprioritize", topic, pushed[0], "9", "--no-json").out
+    assert moved.strip() == f"{pushed[0]} has priority 9, had 0"
+    popped = topics("heap", "pop", topic, "--no-json", "--ack")
+    assert popped.code == 0 and popped.out.startswith(f"{pushed[1]} priority 0, lease ") and "until" in popped.out
+    assert topics("heap", "cancel", topic, pushed[0], "--no-json").out.strip() == f"{pushed[0]} is gone"
+
+
+def test_leases_that_are_gone_are_counted(topics: Command, topic: str) -> None:
+    needs_a_server(topics)
+    topics.good("heap", "create", topic)
+    topics.good("heap", "push", topic, "1", "2")
+    one, two = (message["lease_token"] for message in topics.good("heap", "pop", topic, "--max", "2"))
+    assert topics("heap", "ack", topic, one, "--no-json").out.strip() == "1 message done"
+    for command, done in (("ack", "1 message done"), ("nack", "0 messages given back")):
+        said = topics("heap", command, topic, one, two, "--no-json")
+        lost = 1 if command == "ack" else 2
+        assert (said.code, said.out.strip()) == (1, f"{done}; the leases of {lost} were gone")
+
+
+def test_whoever_says_no_keeps_everything(topics: Command, topic: str) -> None:
+    topics.good("heap", "create", topic)
+    topics.good("heap", "push", topic, "1")
+    with somebody_says("n\n"):
+        said = topics("heap", "purge", topic)
+    assert said.code == 1 and f"Delete up to 1 message of {topic} for good? [y/N]" in said.err
+    assert f"{topic} stays as it is" in said.err
+    with somebody_says(""):
+        said = topics("heap", "rm", topic)
+    assert said.code == 1 and f"Remove {topic} with 1 message for good? [y/N]" in said.err
+    assert f"{topic} is not removed" in said.err
+    with somebody_says("\n"):
+        said = topics("dlq", "rm", topic)
+    assert said.code == 1 and f"Delete the dead letters of {topic} for good? [y/N]" in said.err
+    assert "they stay" in said.err
+    assert [message["payload_json"] for message in topics.good("heap", "peek", topic)] == [1]
+
+
+def test_what_is_stored_and_not_done_is_said(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", topic, "--type", "heap", "--replication-factor", "3")
+    said = topics("heap", "show", topic)
+    assert said.code == 0 and said.lines[0]["warnings"] == [said.err.strip()]
+    assert said.err == "replication_factor 3 is stored; one machine keeps one copy\n"

@@ -68,3 +68,12 @@ def test_what_is_not_ours(bare: Command, tmp_path: Path, name: str, code: int) -
     said = bare("inspect", tmp_path / name)
     assert (said.code, said.out) == (code, "")
     assert said.err.count("\n") == 1
+
+
+def test_only_files_of_ours_are_looked_into(bare: Command, directory: Path) -> None:
+    (directory / "wal" / "notes.txt").write_text("not a frame")
+    assert [each["file"] for each in bare.good("inspect", directory) if "notes" in each["file"]] == []
+    (directory / "odd.wal").mkdir()
+    said = bare("inspect", directory / "odd.wal")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"topics: invalid_request: {directory / 'odd.wal'}: Is a directory; expected a data ")

@@ -1,8 +1,11 @@
-"""The commands of a lake that need no Spark; `archive` is run by `test_examples.py`."""
+"""The commands of a lake; `archive` with a real Spark is in `test_examples.py`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +13,8 @@ from tests.cli.rig import Command
 from tests.cli.terminal import Terminal
 from tests.e2e.served import Served
 from tests.spark.lakes import filled, part_of, rows_of
+from topics.cli import sparkflags
+from topics.spark import launch
 from topics.spark.laketable import Lake
 from topics.spark.server import Server
 
@@ -98,3 +103,115 @@ def test_for_a_person(tmp_path: Path) -> None:
     with Terminal("lake", "ls", filled(tmp_path).root) as terminal:
         assert terminal.end() == 0
         assert "records" in terminal.shown and "2026-01-04" in terminal.shown
+
+
+def test_what_would_be_a_slip_of_the_pen_changes_nothing(plain: Command, tmp_path: Path) -> None:
+    lake = filled(tmp_path)
+    for size in ("huge", "0"):
+        said = plain("lake", "optimize", lake.root, "--target-size", size)
+        assert said.code == 2 and f"--target-size={size}: expected a size like 256MiB" in said.err
+    said = plain("lake", "vacuum", lake.root, "--keep-days", "-1")
+    assert said.code == 2 and "keep_days must be 0, which keeps all, or more, not -1" in said.err
+    assert Lake.open(lake.root).version == lake.version and len(rows_of(lake.root)) == 30
+
+
+def test_how_far_behind_for_a_person(remote: Command, server: Served, topic: str, tmp_path: Path) -> None:
+    for number in range(3):
+        remote.good("write", topic, number)
+    caller = Server(server.url, "", 10_000)
+    caller.archived(topic, "lake", 1, "/lake", 0, caller.state(topic).epoch)
+    caller.close()
+    root = filled(tmp_path, topic=topic).root
+    shown = remote("lake", "status", root, "--no-json").out.splitlines()
+    assert shown[0].split()[-1] == "behind" and shown[1].split()[0] == topic and shown[1].split()[-1] == "2"
+
+
+# ---- archiving, with something that stands in for Spark: the real one takes long to start
+
+
+class Query:
+    """What Spark would call a streaming query; `then` is what becomes of it."""
+
+    def __init__(self, then: type[BaseException] | Exception | None = None) -> None:
+        self._then = then
+        self.looks = 0
+        self.stopped = False
+        self.lastProgress: object = None
+
+    def awaitTermination(self, timeout_s: float) -> bool:
+        self.looks += 1
+        if self.looks > 1:
+            self.lastProgress = SimpleNamespace(batchId=4, processedRowsPerSecond=12.0)
+        if self.looks < 3:
+            return False
+        if self._then is not None:
+            raise self._then
+        return True
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def sparkless(monkeypatch: pytest.MonkeyPatch) -> Callable[[Query], Query]:
+    pytest.importorskip("pyspark")
+
+    @contextmanager
+    def session(master: str, config: dict[str, str]) -> Iterator[object]:
+        yield object()
+
+    def begin(query: Query) -> Query:
+        monkeypatch.setattr("topics.spark.launch.session", session)
+        monkeypatch.setattr("topics.spark.archive.archive", lambda *arguments, **more: query)
+        return query
+
+    return begin
+
+
+def test_an_archive_ends_with_what_the_lake_holds(
+    plain: Command, sparkless: Callable[[Query], Query], tmp_path: Path
+) -> None:
+    lake, query = filled(tmp_path), sparkless(Query())
+    said = plain("lake", "archive", lake.root, "--available-now", "--no-json")
+    assert (said.code, said.out.strip()) == (0, f"{lake.root} holds 30 records of 1 topic")
+    assert query.looks == 3 and not query.stopped
+
+
+def test_ctrl_c_stops_the_query(plain: Command, sparkless: Callable[[Query], Query], tmp_path: Path) -> None:
+    query = sparkless(Query(KeyboardInterrupt))
+    said = plain("lake", "archive", filled(tmp_path).root)
+    assert (said.code, said.out) == (130, "") and query.stopped
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("[STREAM_FAILED] it ended\nCaused by:\ntopics.errors.Forbidden: no key for t\n\tat x", "no key for t"),
+        ("\n[STREAM_FAILED] it ended\n\tat org.apache.spark", "[STREAM_FAILED] it ended"),
+    ],
+)
+def test_a_query_that_fails_says_why_in_a_line(
+    plain: Command, sparkless: Callable[[Query], Query], tmp_path: Path, told: str, words: str
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    sparkless(Query(StreamingQueryException(told)))
+    said = plain("lake", "archive", filled(tmp_path).root)
+    assert (said.code, said.out, said.err) == (1, "", f"topics: internal: {words}\n")
+
+
+def test_what_spark_needs(plain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = plain("lake", "archive", tmp_path / "lake", "--conf", "spark.executor.cores")
+    assert said.code == 2 and "--conf spark.executor.cores: expected NAME=VALUE" in said.err
+    monkeypatch.setattr(launch, "_started", no_java)
+    said = plain("lake", "archive", tmp_path / "lake")
+    assert said.code == 2 and "Spark needs Java: install a JRE of version 17 or later" in said.err
+    monkeypatch.setattr(sparkflags, "find_spec", lambda name: None)
+    for command in (("lake", "archive"), ("lake", "ls")):
+        said = plain(*command, tmp_path / "lake")
+        assert said.code == 2 and "pip install 'topics[spark]'" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def no_java(builder: object) -> object:
+    raise launch.NoJava("Java gateway process exited before sending its port number.")

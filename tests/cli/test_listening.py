@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.rig import Command
 from tests.cli.test_doctor import checks
-from tests.e2e.served import served
+from tests.e2e.served import Served, served
 from tests.server.grpc.certificates import certificate, expired
 
 
@@ -94,3 +94,17 @@ def test_a_certificate_that_no_client_would_believe(
     (tmp_path / "garbage.pem").write_text("hello")
     monkeypatch.setenv("TOPICS_GRPC_TLS_KEY", str(tmp_path / "garbage.pem"))
     assert checks(bare)["gRPC TLS"]["verdict"] == "bad"
+
+
+def test_a_port_of_grpc_that_somebody_has_beside_a_server_of_ours(
+    bare: Command, server: Served, ports: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOPICS_PORT", server.url.rpartition(":")[2])
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", ports[1]))
+        found = checks(bare)
+    assert "runs on" in found["port"]["found"]
+    assert (found["gRPC"]["verdict"], found["gRPC"]["found"]) == (
+        "bad",
+        f"127.0.0.1 port {ports[1]}: Address already in use",
+    )

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import topics as sdk
 from tests.cli.rig import Command
+from tests.cli.standin import somebody_says
 from tests.e2e.served import Served
 
 ROUTE = sdk.RouteProgress(topic="news", operation="insert", position="version 17", records_total=40, lag_versions=2)
@@ -109,3 +112,31 @@ def test_one_that_has_failed_ends_with_one(topics: Command, topic: str) -> None:
         client.pipeline(name).report(sdk.PipelineReport(runner="r", state=sdk.RunState.FAILED, last_error="no"))
     said = topics("pipeline", "status", name)
     assert said.code == 1 and said.lines[0]["condition"] == "failed"
+
+
+def test_all_of_them_one_below_the_other(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    topics = Command(capfd, ["--dir", str(tmp_path / "data")])
+    for name in ("first", "second"):
+        declare(topics, name)
+    with sdk.sync.open(tmp_path / "data") as client:
+        client.pipeline("first").report(sdk.PipelineReport(runner="r", state=sdk.RunState.RUNNING))
+    first, second = topics("pipeline", "status", "--no-json").out.split("\n\n")
+    shown = dict(line.split(maxsplit=1) for line in first.splitlines())
+    assert (shown["pipeline"].strip(), shown["position"].strip(), shown["lag"].strip()) == (
+        "first",
+        "at the beginning",
+        "none",
+    )
+    assert [
+        line for line in first.splitlines() if line.startswith(("last batch", "restarts", "last error", "Spark"))
+    ] == []
+    assert second.split()[:2] == ["pipeline", "second"]
+
+
+def test_whoever_says_no_keeps_a_pipeline(topics: Command, topic: str) -> None:
+    name = declare(topics, topic)
+    with somebody_says("n\n"):
+        said = topics("pipeline", "drop", name)
+    assert said.code == 1 and f"Drop {name}, which is waiting? [y/N]" in said.err
+    assert f"{name} is not dropped" in said.err
+    assert len(topics.good("pipeline", "ls", name)) == 1

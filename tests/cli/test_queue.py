@@ -146,3 +146,28 @@ def test_who_holds_which_jobs(topics: Command, topic: str) -> None:
     assert (said.code, len(said.out.splitlines()), "there are more than 1" in said.err) == (0, 1, True)
     topics.good("topic", "create", f"{topic}.empty", "--type", "queue")
     assert topics("queue", "leases", f"{topic}.empty", "--no-json").out.strip() == "nobody holds a job"
+
+
+def test_for_people(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", topic, "--type", "queue")
+    topics.good("write", topic, '{"send": "welcome"}', "--node", "shop", "--meta", "trace=17")
+    shown = topics("queue", "claim", topic, "--no-json")
+    assert (shown.code, shown.err) == (0, "")
+    assert '{"send":"welcome"}' in shown.out and "trace" in shown.out and shown.out.endswith(", delivery 1\n")
+    topics.good("queue", "nack", topic, "1")
+    (job,) = topics.good("queue", "claim", topic)
+    assert (job["$node"], job["meta"], job["deliveries"]) == ("shop", {"trace": "17"}, 2)
+
+
+def test_dead_letters_of_several_partitions(topics: Command, topic: str) -> None:
+    topics.good("topic", "create", topic, "--type", "queue", "--dead-letter", f"{topic}-dead")
+    topics.good("topic", "create", f"{topic}-dead", "--partitions", "2")
+    for partition in ("0", "1"):
+        died = ("--meta", f"$dead_letter_from={topic}", "--partition", partition)
+        topics.good("write", f"{topic}-dead", '"letter"', *died)
+    shown = topics("queue", "dead", topic, "--no-json").out.splitlines()
+    assert len(shown) == 2 and all('"letter"' in line for line in shown)
+    said = topics("queue", "dead", topic, "--limit", "0")
+    assert said.code == 2 and "--limit must be at least 1, not 0" in said.err
+    (told,) = topics.good("queue", "redrive", topic, "--limit", "1")
+    assert told["moved"] == 1, "the limit is one of all partitions"

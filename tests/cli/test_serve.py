@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import signal
 import socket
 from collections.abc import Iterator
 from errno import EACCES, ENOSPC, EPERM, EROFS
@@ -9,8 +11,11 @@ from pathlib import Path
 import pytest
 
 import topics
+from tests.cli.terminal import CTRL_C, Terminal
 from tests.server.loggers import loggers_as_before
 from topics.cli import run
+from topics.cli.serve import STOP_SIGNALS
+from topics.server.app import Server
 from topics.settings import TABLE
 from topics.storage.fs import RealFs
 
@@ -58,6 +63,7 @@ def test_a_port_in_use_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert run(["serve", "--port", str(port)]) == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "Ctrl-C is Ctrl-C again"
     words = last_words(capsys.readouterr().err)
     assert words.startswith(f"topics: invalid_setting: cannot listen on 127.0.0.1 port {port}: address already in use;")
     assert "--port" in words
@@ -133,3 +139,33 @@ def test_the_library_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("TOPICS_API_KEYS", "hunter2")
     with topics.sync.open(tmp_path / "data"):
         assert environ["TOPICS_API_KEYS"] == "hunter2"
+
+
+def test_at_a_terminal_it_says_where_it_is_and_who_is_first(tmp_path: Path) -> None:
+    flags = ("--port", "0", "--data-dir", tmp_path / "data")
+    with Terminal("serve", *flags, TOPICS_NO_GRPC="1", TOPICS_AUTH="1") as terminal:
+        terminal.wait_for("Open this within the hour to make the first one, an admin:")
+        terminal.wait_for("/set-up#")
+        assert "Ctrl-C stops the server" in terminal.shown and "curl http://127.0.0.1:" in terminal.shown
+        terminal.press(CTRL_C)
+        assert terminal.end() == 0
+
+
+def test_a_signal_that_comes_before_it_is_ready(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def signalled_first(server: Server, stop: asyncio.Event) -> bool:
+        signal.raise_signal(signal.SIGTERM)
+        await stop.wait()
+        return False
+
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    monkeypatch.setenv("TOPICS_AUTH", "1")
+    monkeypatch.setattr(Server, "ready_before", signalled_first)
+    try:
+        assert run(["serve", "--port", "0"]) == 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    said = capsys.readouterr().err
+    assert '"event":"stopped"' in said and "set-up" not in said, "nobody is asked in any more"

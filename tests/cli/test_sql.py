@@ -38,6 +38,12 @@ def test_what_is_too_wide_for_a_table_is_a_line_a_value(topics: Command, topic: 
     assert len(lines) == 21
 
 
+def test_statements_are_the_first_argument_where_nothing_else_has_them(topics: Command, topic: str) -> None:
+    topics.good("write", topic, "1", "2")
+    assert topics.good("sql", f'SELECT count(*) AS n FROM "{topic}" WHERE seq > ?', "1") == [{"n": 1}]
+    assert topics.good("sql", "SELECT ? AS n", "-c", "SELECT ? AS given") == [{"given": "SELECT ? AS n"}]
+
+
 def test_statements_come_from_a_file(topics: Command, topic: str, tmp_path: Path) -> None:
     file = tmp_path / "statements.sql"
     file.write_text(f'-- how many\nSELECT count(*) AS n\nFROM "{topic}";\n')
@@ -70,7 +76,32 @@ def test_lost_records_are_told(topics: Command, topic: str) -> None:
     assert said.err == f"{topic} partition 0: offsets 1 to 1 are lost (cap)\n"
 
 
+def test_statements_come_from_a_pipe_with_parameters_beside_it(tmp_path: Path) -> None:
+    spawn("write", "orders", "1", "--dir", tmp_path)
+    done = spawn("sql", "--dir", tmp_path, "-f", "-", "5", stdin="SELECT ? AS n")
+    assert (done.returncode, done.stdout) == (0, '{"n":5}\n'), done.stderr
+
+
 def test_statements_come_from_a_pipe(tmp_path: Path) -> None:
     spawn("write", "orders", "1", "--dir", tmp_path)
     done = spawn("sql", "--dir", tmp_path, stdin="SELECT seq FROM orders;\nSHOW TOPICS LIKE 'x'")
     assert (done.returncode, done.stdout) == (0, '{"seq":1}\n')
+
+
+def test_brackets_and_colons_are_no_styles_and_no_pictures(topics: Command, topic: str) -> None:
+    topics.good("write", topic, "1")
+    text = f"""SELECT '[/i]' AS "[i]", ':cat:' AS "[/b]", '[bold]' AS ":dog:" FROM "{topic}" """
+    head, _, row = topics("sql", "--no-json", "-c", text).out.splitlines()
+    assert head.split() == ["[i]", "┃", "[/b]", "┃", ":dog:"]
+    assert row.split() == ["[/i]", "│", ":cat:", "│", "[bold]"]
+
+
+def test_a_file_that_has_no_statements(topics: Command, tmp_path: Path) -> None:
+    (tmp_path / "odd.sql").write_bytes(b"SELECT '\xff'")
+    said = topics("sql", "-f", tmp_path / "odd.sql")
+    assert (said.code, said.out) == (2, "")
+    assert (
+        f"{tmp_path / 'odd.sql'} is not UTF-8: invalid start byte at byte 9; expected statements in UTF-8" in said.err
+    )
+    said = topics("sql", "-f", tmp_path)
+    assert (said.code, said.out) == (2, "") and f"{tmp_path}: Is a directory; expected a file of st" in said.err

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.rig import Command
+from tests.cli.standin import standing_in
 from tests.e2e.served import Served, served
 
 
@@ -52,3 +53,42 @@ def test_who_is_not_there_and_who_may_not(bare: Command, tmp_path: Path) -> None
         said = bare("stat", "--url", running.url, "--key", "other-secret")
         assert said.code == 4 and "secret" not in said.err
         assert bare("stat", "--url", running.url, "--key", "a-secret").code == 0
+
+
+def test_none_of_the_largest(bare: Command, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Command(capfd, ["--dir", str(tmp_path / "data")]).good("write", "a", "1")
+    shown = bare("stat", "-n", "0", "--no-json", "--dir", tmp_path / "data").out
+    assert shown.splitlines()[-1] == "0 of 1 topics; `topics topic ls` lists all" and "│" not in shown
+    said = bare("stat", "-n", "-1", "--dir", tmp_path / "data")
+    assert said.code == 2 and "--limit must be 0 or more, not -1" in said.err
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "why"),
+    [
+        (
+            503,
+            {"error": {"code": "not_ready", "message": "it recovers, 40 % done"}},
+            "it recovers, 40 % done; try again",
+        ),
+        (502, {}, "it answers 502"),
+    ],
+)
+def test_a_server_that_is_not_ready(bare: Command, status: int, fields: dict[str, object], why: str) -> None:
+    with standing_in({"/v0/ready": (status, fields)}) as url:
+        said = bare("stat", "--url", url)
+    assert (said.code, said.out) == (5, "") and f"{url} is not ready: {why}" in said.err
+
+
+def test_trouble_stands_out_and_what_is_not_told_is_left_out(bare: Command) -> None:
+    answers: dict[str, tuple[int, object]] = {
+        "/v0/ready": (200, {"topics": 0}),
+        "/v0/health": (200, {"version": "1.0"}),
+        "/v0/metrics": (200, {"topics_routers": 3, "topics_routers_stalled": 2, "topics_wal_read_only": 1}),
+        "/v0/topics": (200, {"topics": []}),
+    }
+    with standing_in(answers) as url:
+        said = bare("stat", "--url", url, "--no-json")
+    shown = {line.partition("  ")[0]: line.partition("  ")[2].strip() for line in said.out.splitlines()}
+    assert shown["routers stalled"] == "2: `topics router ls` says what holds them up"
+    assert shown["read only"].startswith("yes: a disk failed") and "uptime" not in shown

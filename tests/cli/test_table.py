@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,28 @@ def test_a_column_of_the_key_is_not_the_key_of_the_server() -> None:
     said = ["table", "register", "chat.messages", "--delta", "/t", "--key", "id", "--key", "day", "--api-key", "secret"]
     _, bound, _ = build_app().parse_args(said, exit_on_error=False)
     assert bound.arguments["key"] == ["id", "day"] and bound.arguments["target"].api_key == "secret"
+
+
+def test_options_are_shown_and_no_source_is_none(topics: Command, topic: str) -> None:
+    flags = ("--files", "/f", "--format", "csv", "--option", "sep=[;]", "--no-look")
+    topics.good("table", "register", topic, *flags)
+    shown = [line.split() for line in topics("table", "show", topic, "--no-json").out.splitlines()]
+    assert ["sep", "[;]"] in shown and ["key", "none"] in shown and ["columns", "not", "known"] in shown
+    assert [line for line in shown if line[0] == "source"] == []
+    said = topics("table", "rm")
+    assert said.code == 2 and "rm needs a table" in said.err and "`topics table ls`" in said.err
+
+
+def test_what_a_table_cannot_be_looked_at_with(
+    topics: Command, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.parquet").write_text("no parquet")
+    said = topics("table", "register", topic, "--files", tmp_path / "files")
+    assert said.code == 2 and f"the files in {tmp_path}/files are not understood as parquet: " in said.err
+    for name, flag, extra in (("deltalake", "--delta", "spark"), ("pyarrow", "--files", "arrow")):
+        monkeypatch.setitem(sys.modules, name, None)
+        said = topics("table", "register", topic, flag, tmp_path / "files", "--key", "id")
+        assert said.code == 1 and f"pip install 'topics[{extra}]', or say --no-look" in said.err
+    topics.good("write", topic, "1")
+    assert topics("table", "show", topic).code == 3, "nothing was registered"

@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.rig import ROOT, TIMEOUT_S, Command, clean_environment
 from tests.e2e.served import Served, served
+from topics.cli import tail
 
 
 class Following:
@@ -289,3 +290,23 @@ def test_a_restart_of_the_server_is_survived_and_told(capfd: pytest.CaptureFixtu
                 assert tail.note() == f"{url} is back; going on where it stopped\n"
                 assert tail.end(signal.SIGINT) == 130
             assert tail.out.read() == "", "nothing is printed twice"
+
+
+def test_a_topic_that_goes_while_it_is_looked_at(
+    remote: Command, server: Served, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that a wildcard found is left out; one that was named is missed."""
+    find = tail._Part.find
+
+    async def too_late(part: tail._Part, follow: bool) -> None:
+        if part.topic.name.endswith("-gone"):
+            await part.topic.drop()
+        await find(part, follow)
+
+    monkeypatch.setattr(tail._Part, "find", too_late)
+    for name in ("a", "gone", "z"):
+        remote.good("write", f"{topic}-{name}", f'"{name}"')
+    assert [record["data"] for record in remote.good("tail", f"{topic}-*")] == ["a", "z"]
+    remote.good("write", f"{topic}-gone", "1")
+    said = remote("tail", f"{topic}-gone", f"{topic}-z")
+    assert (said.code, said.out) == (3, "") and f'"{topic}-gone" does not exist' in said.err

@@ -101,9 +101,10 @@ def test_two_questions_get_two_answers(where: list[str], topics: Command, filled
 
 
 def test_a_file_gets_a_progress_bar(where: list[str], topic: str, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("".join(f'"{"x" * 1000}"\n' for _ in range(5000)))
-    with Terminal("write", topic, "--file", tmp_path / "a.jsonl", *where) as terminal:
+    (tmp_path / "[b].jsonl").write_text("".join(f'"{"x" * 1000}"\n' for _ in range(5000)))
+    with Terminal("write", topic, "--file", "[b].jsonl", *where, cwd=tmp_path) as terminal:
         assert terminal.end() == 0
+        assert "checking [b].jsonl" in terminal.shown
         assert f"writing {topic}" in terminal.shown and "━" in terminal.shown and "MiB" in terminal.shown
         assert f"5,000 records written to {topic}, which is new: seqs 1 to 5000" in terminal.shown
 

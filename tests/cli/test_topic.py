@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+from io import StringIO
+from pathlib import Path
+
 import pytest
+from msgspec import structs
+from rich.console import Console
 
 from tests.cli.rig import Command
+from topics import sync
+from topics.cli.topic import _partitions_table
 
 
 def test_a_life(topics: Command, topic: str) -> None:
@@ -87,3 +94,21 @@ def test_only_an_empty_one(topics: Command, topic: str) -> None:
     assert (said.code, "topic_not_empty" in said.err) == (4, True)
     topics.good("delete", topic, "--before", 2)
     topics.good("topic", "rm", topic, "--if-empty")
+
+
+def test_groups_that_retention_waits_for(topics: Command, topic: str) -> None:
+    (made,) = topics.good("topic", "create", topic, "--protect-groups", "billing,audit")
+    assert sorted(made["config"]["protect_groups"]) == ["audit", "billing"]
+    (changed,) = topics.good("topic", "config", topic, "--protect-groups", "none")
+    assert changed["config"]["protect_groups"] == []
+
+
+def test_a_partition_that_takes_no_writes_says_why(topic: str, tmp_path: Path) -> None:
+    with sync.open(tmp_path / "data") as client:
+        client.topic(topic).write(1)
+        good = client.topic(topic).state()
+    why = "/data/wal/1-7.wal: Input/output error"
+    console = Console(width=200, file=StringIO(), markup=False)
+    console.print(_partitions_table(topic, [good, structs.replace(good, partition=1, stopped=why)]))
+    head, first, second = (line for line in console.file.getvalue().splitlines() if "┃" in line or "│" in line)
+    assert "takes no writes because" in head and why in second and why not in first

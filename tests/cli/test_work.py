@@ -13,6 +13,7 @@ import pytest
 from tests.cli.rig import ROOT, TIMEOUT_S, Command, clean_environment, spawn
 from tests.e2e.served import Served
 from topics import sync
+from topics.cli import run
 
 TASKS = """
 import asyncio, pathlib, threading
@@ -164,3 +165,25 @@ def test_a_second_signal_gives_jobs_back(
         errors = process.communicate(timeout=TIMEOUT_S)[1]
     assert process.returncode == code and "Traceback" not in errors
     assert ready(server, topic) == (1, 0)
+
+
+def test_a_module_that_misses_another_one_says_where(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "half_tasks.py").write_text("import nothing_of_the_kind\n\n\ndef handle(job):\n    pass\n")
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_the_kind") as missed:
+        run(["work", "half_tasks:handle", "--queue", "jobs"])
+    assert missed.traceback[-1].path == here / "half_tasks.py", "whose import it was"
+
+
+def test_whoever_logs_for_themselves_is_left_to_it(
+    topics: Command, topic: str, here: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics.good("queue", "put", topic, '"bad"')
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "tasks", raising=False)
+    said = topics("work", "tasks:handle", "--queue", topic, "--until-empty", "--retry", "1h")
+    assert said.code == 0 and '"done":0,"failed":1' in said.out
+    assert said.err.count("\n") == 1 and "works on" in said.err
+    assert "it is tried again in" in caplog.text and "ValueError: no good" in caplog.text

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.rig import Command, spawn
+from tests.cli.standin import somebody_says
 from tests.e2e.served import Served
+from topics.cli import source
 
 
 def data(topics: Command, topic: str) -> list[object]:
@@ -171,3 +173,32 @@ def test_a_line_that_is_no_record(topics: Command, topic: str, tmp_path: Path, l
     (tmp_path / "a.jsonl").write_text(line)
     said = topics("write", topic, "--records", "--file", tmp_path / "a.jsonl")
     assert said.code == 2 and what in said.err
+
+
+def test_text_must_be_utf8(topics: Command, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"good\r\nb\xe4d\n")
+    said = topics("write", topic, "--text", "--file", tmp_path / "a.txt")
+    assert (said.code, said.out) == (2, "")
+    assert f"{tmp_path / 'a.txt'} line 2: it is not UTF-8: invalid continuation byte at byte 2" in said.err
+
+
+def test_nothing_but_gaps_is_nothing_to_write(topics: Command, topic: str, tmp_path: Path) -> None:
+    gap = '{"gap_from": 1, "gap_to": 2, "reason": "cap"}\n'
+    (tmp_path / "a.jsonl").write_text(gap)
+    said = topics("write", topic, "--records", "--file", tmp_path / "a.jsonl", "--no-json")
+    assert (said.code, said.out) == (0, "nothing to write\n") and "1 to 2 were lost at their source" in said.err
+    topics.good("topic", "create", "there", "--if-missing")
+    with somebody_says(gap):
+        said = topics("write", topic, "--records", "--no-json")
+    assert (said.code, said.out) == (0, "nothing to write\n")
+    assert topics("read", topic).code == 3, "the topic is not made"
+
+
+def test_a_line_without_an_end_is_refused(
+    topics: Command, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "LINE_BYTES_MAX", 100)
+    (tmp_path / "a.jsonl").write_text("1\n" + "2" * 101)
+    said = topics("write", topic, "--file", tmp_path / "a.jsonl")
+    assert (said.code, said.out) == (2, "")
+    assert f"{tmp_path / 'a.jsonl'} line 2 has more than 100 bytes; expected a record on each line" in said.err

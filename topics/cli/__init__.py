@@ -16,6 +16,8 @@ from os import environ
 
 from cyclopts import App, Group
 
+from topics.cli.streams import let_go, naming, stand_in_for_closed
+
 HELP = """A durable event engine: one log per topic, and several ways to take from it.
 
 Producers append records; readers take them by cursor, by lease, by priority or as a group. One process owns one
@@ -23,7 +25,7 @@ directory, and every topic says for itself how durable its records are.
 
 **Start here**
 
-    topics serve                           # start on ./data and http://127.0.0.1:4000
+    topics serve                           # on ./data, at http://127.0.0.1:4000
     topics write orders '{"sku": "A1"}'    # append a record, in another terminal
     topics tail orders -f                  # see what comes
     topics doctor                          # is this machine fit for it?
@@ -90,7 +92,8 @@ def run(arguments: Sequence[str]) -> int:
 
             app.console = PipeConsole()
         code = app(list(arguments), result_action="return_value", exit_on_error=False, print_error=False)
-        sys.stdout.flush()
+        with naming("stdout"):
+            sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         # Loading what writes in colours takes time that a start without errors need not.
         from topics.cli.complaint import ending
@@ -100,13 +103,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
+    stand_in_for_closed()
     # NumPy would start a thread for each core to do linear algebra, of which there is none here.
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = run(sys.argv[1:])
-    if code:
-        from topics.cli.exitcode import Exit
-
-        if code == Exit.PIPE_CLOSED:
-            # The interpreter would try once more to hand over what nobody took, and complain.
-            getattr(sys.stdout.buffer, "raw", sys.stdout.buffer).close()
+    let_go()
     sys.exit(code)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -21,6 +21,7 @@ from topics.cli.pretty import moment
 from topics.cli.screen import JsonFlag, Screen, counted, printable
 from topics.cli.target import DEFAULT_TARGET, Target, require_directory
 from topics.clock import SystemClock
+from topics.errors import InvalidRequest
 from topics.jsontext import NOT_UNDERSTOOD
 from topics.server.auditfile import AuditFile
 from topics.server.auditreading import Search, verify_files
@@ -28,6 +29,8 @@ from topics.storage.fs import RealFs
 
 FOLLOW_S = 1.0
 PAGE = 1000
+_SHOWN = {"seq", "at", "action", "name", "who", "key", "outcome", "address"}
+"""What a line must have to be shown."""
 
 
 def tail(
@@ -43,18 +46,21 @@ def tail(
 
         topics audit tail -n 50
     """
+    if lines < 0:
+        raise InvalidRequest(f"--lines must be 0 or more, not {lines}", field="lines", expected="0 or more")
     screen = Screen(json)
 
     async def work() -> None:
-        shown_seq = 0
-        while True:
-            found = await _newest(target, max(lines, 1), shown_seq)
-            for entry in reversed(found):
+        # Also of none, the newest is where to go on from.
+        found = await _found(target, Search(), screen.note, limit=max(lines, 1))
+        shown_seq = found[0]["seq"] if found else 0
+        for entry in reversed(found[:lines]):
+            _print(screen, entry)
+        while follow:
+            await asyncio.sleep(FOLLOW_S)
+            for entry in reversed(await _found(target, Search(), _unsaid, after_seq=shown_seq)):
                 _print(screen, entry)
                 shown_seq = entry["seq"]
-            if not follow:
-                return
-            await asyncio.sleep(FOLLOW_S)
 
     eventloop.run(work())
 
@@ -79,10 +85,12 @@ def search(
         topics audit search --action DELETE --since 24h
         topics audit search orders --limit 10
     """
+    if limit < 1:
+        raise InvalidRequest(f"--limit must be at least 1, not {limit}", field="limit", expected="1 or more")
     screen = Screen(json)
     from_ms = 0 if since is None else SystemClock().now_ms() - milliseconds("since", since)
     wanted = Search(action, name, who, outcome, text, from_ms)
-    for entry in eventloop.run(_found(target, wanted, limit)):
+    for entry in eventloop.run(_found(target, wanted, screen.note, limit=limit)):
         _print(screen, entry)
 
 
@@ -111,28 +119,28 @@ COMMANDS = (tail, search, verify)
 # ---- where it comes from
 
 
-async def _newest(target: Target, limit: int, after_seq: int) -> list[Fields]:
-    """The newest lines behind a number, the newest first."""
-    found = await _found(target, Search(), PAGE if after_seq else limit)
-    return [entry for entry in found if entry["seq"] > after_seq]
-
-
-async def _found(target: Target, wanted: Search, limit: int) -> list[Fields]:
+async def _found(
+    target: Target, wanted: Search, on_bad: Callable[[str], None], *, limit: int | None = None, after_seq: int = 0
+) -> list[Fields]:
+    """The lines that fit, the newest first: as many as the limit at most, and only those behind a number."""
     if target.address is None:
-        return list(islice(_in_files(target, wanted), limit))
+        behind = takewhile(lambda entry: entry["seq"] > after_seq, _in_files(target, wanted, on_bad))
+        return list(islice(behind, limit))
     caller = calling(target)
     caller.open()
     desk = RemoteDesk(caller)
     try:
         found: list[Fields] = []
         cursor = ""
-        while len(found) < limit:
+        while limit is None or len(found) < limit:
             query = {name: value for name, value in _query(wanted).items() if value}
-            query |= {"page_size": min(PAGE, limit - len(found))} | ({"cursor": cursor} if cursor else {})
+            query |= {"page_size": PAGE if limit is None else min(PAGE, limit - len(found))}
+            query |= {"cursor": cursor} if cursor else {}
             page = await desk.call("GET", f"/v1/audit?{urlencode(query)}", repeatable=True)
-            found += page["entries"]
+            behind_it = [entry for entry in page["entries"] if entry["seq"] > after_seq]
+            found += behind_it
             cursor = page.get("next_cursor", "")
-            if not cursor:
+            if not cursor or len(behind_it) < len(page["entries"]):
                 break
         return found
     finally:
@@ -144,18 +152,30 @@ def _query(wanted: Search) -> Fields:
     return {"from_ts" if name == "from_ms" else "to_ts" if name == "to_ms" else name: fields[name] for name in fields}
 
 
-def _in_files(target: Target, wanted: Search) -> Iterator[Fields]:
+def _in_files(target: Target, wanted: Search, on_bad: Callable[[str], None]) -> Iterator[Fields]:
     assert target.dir is not None
     require_directory(target.dir)
     files = AuditFile(RealFs(), target.dir)
     for path in reversed(files.files()):
-        for line in reversed(files.lines(path)):
-            try:
-                entry = msgspec.json.decode(line)
-            except NOT_UNDERSTOOD:
-                continue
-            if wanted.finds(entry, line):
+        for number, line in reversed(list(enumerate(files.lines(path), 1))):
+            entry = _entry(line)
+            if entry is None:
+                on_bad(f"{path}, line {number} is left out: it cannot be read; `topics audit verify` says what holds")
+            elif wanted.finds(entry, line):
                 yield entry
+
+
+def _entry(line: bytes) -> Fields | None:
+    """What a line says; None when somebody made it unreadable."""
+    try:
+        entry = msgspec.json.decode(line)
+    except NOT_UNDERSTOOD:
+        return None
+    return entry if isinstance(entry, dict) and entry.keys() >= _SHOWN else None
+
+
+def _unsaid(text: str) -> None:
+    """For what was said when the lines before were shown."""
 
 
 async def _verdict(target: Target) -> Fields:

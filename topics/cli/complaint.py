@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from cyclopts import CycloptsError
 from rich.console import Console
 from rich.text import Text
@@ -77,11 +79,12 @@ def complain(error: TopicsError, command: str = "") -> None:
 
 
 def say(message: str, code: str) -> None:
-    """`topics: code: message`, one line for each thing that is wrong."""
+    """`topics: code: message`, one line for each thing that is wrong. Where nobody can be told, the exit code tells."""
     console = Console(stderr=True, highlight=False)
-    for line in message.splitlines():
-        text = Text.assemble(("topics: ", "bold red"), (f"{code}: ", "red"), printable(line))
-        console.print(text, soft_wrap=True)
+    with suppress(OSError):
+        for line in message.splitlines():
+            text = Text.assemble(("topics: ", "bold red"), (f"{code}: ", "red"), printable(line))
+            console.print(text, soft_wrap=True)
 
 
 def ending(error: Exception | KeyboardInterrupt, command: str = "") -> Exit:

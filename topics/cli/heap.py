@@ -77,8 +77,6 @@ def create(
     info = target.run(lambda client: client.heap(heap).create(**fields), create=True)
     said = f"made {heap}: the {'lowest' if mode == 'min' else 'highest'} priority first"
     screen.show(heap_fields(info), lambda: Text(printable(said), style="green"))
-    for warning in info.warnings:
-        screen.note(warning, "yellow")
 
 
 def ls(
@@ -126,6 +124,8 @@ def show(heap: Name, /, *, json: JsonFlag = None, target: Target = DEFAULT_TARGE
     table = heaps_table()
     add_heap(table, fields)
     screen.show(fields, lambda: table)
+    for warning in info.warnings:
+        screen.note(warning, "yellow")
 
 
 def push(

@@ -15,7 +15,7 @@ from topics.cli.screen import JsonFlag, Screen, counted, printable, sized
 from topics.cli.sparkflags import DEFAULT_SPARK, SparkFlags, require_lake, server_of
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client
-from topics.errors import Internal
+from topics.errors import InvalidRequest
 from topics.settings import Unit, parse_number
 
 if TYPE_CHECKING:
@@ -80,15 +80,13 @@ def archive(
 
 
 def _watch(screen: Screen, query: StreamingQuery) -> None:
+    """Until the query ends; when it fails, this raises what Spark says of it."""
     with screen.progress("{task.description}", "{task.completed} batches", "{task.fields[told]}") as progress:
         task = progress.add_task("archiving", total=None, told="")
         while not query.awaitTermination(LOOK_S):
             last = query.lastProgress
             if last is not None:
                 progress.update(task, completed=last.batchId + 1, told=f"{last.processedRowsPerSecond:,.0f} ranges/s")
-    error = query.exception()
-    if error is not None:
-        raise Internal(f"the archive stopped: {error}")
 
 
 def status(
@@ -156,10 +154,15 @@ def optimize(
 
         topics lake optimize ./lake
     """
+    size_bytes = parse_number(target_size, Unit.BYTES)
+    if not size_bytes:
+        expected = "a size like 256MiB"
+        raise InvalidRequest(
+            f"--target-size={target_size}: expected {expected}", field="target_size", expected=expected
+        )
     require_lake()
     from topics.spark.lakecare import optimize as compact
 
-    size_bytes = parse_number(target_size, Unit.BYTES) or 0
     told = compact(location, size_bytes)
     said = f"{counted(told.files_removed, 'small file')} became {told.files_added:,}"
     Screen(json).show(told, lambda: Text(said, style="green"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import resource
 import secrets
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ from topics.storage.fs import RealFs
 SYNC_COUNT = 50
 SYNC_BYTES = 4 * KIB
 PROC_BYTES_MAX = 1 << 20
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+"""A blank in the path of a mount."""
 
 
 def machine(directory: str | None) -> Iterator[Finding]:
@@ -43,7 +46,7 @@ def machine(directory: str | None) -> Iterator[Finding]:
     yield from ports(settings)
     yield from _directory(settings)
     yield checkup.open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    total = _memory_bytes()
+    total = _memory_bytes(_proc("/proc/meminfo"))
     if total is not None:
         yield checkup.memory(total, settings.hot_bytes)
 
@@ -76,7 +79,7 @@ def _directory(settings: Settings) -> Iterator[Finding]:
         place = place or "."
         yield good("directory", f"{path} is not there yet and will be made")
     yield checkup.local_clock(now := SystemClock().now_ms(), _written_ms(fs, path), moment(now))
-    mount = _mount(place)
+    mount = _mount(_proc("/proc/self/mounts"), place)
     if mount is not None:
         yield checkup.file_system(*mount)
     try:
@@ -129,11 +132,11 @@ def _written_ms(fs: RealFs, path: str) -> int | None:
     return max(made, default=None)
 
 
-def _mount(place: str) -> tuple[str, str] | None:
+def _mount(text: str, place: str) -> tuple[str, str] | None:
     """The kind of the file system a path is on, and where that is mounted; None where the system does not tell."""
-    text = _proc("/proc/self/mounts")
     absolute = abspath(place)
-    mounts = [line.split()[1:3] for line in text.splitlines() if len(line.split()) > 2]
+    told = [line.split()[1:3] for line in text.splitlines() if len(line.split()) > 2]
+    mounts = [(_ESCAPED.sub(lambda found: chr(int(found[1], 8)), at), kind) for at, kind in told]
     holding = [(at, kind) for at, kind in mounts if f"{absolute}/".startswith(f"{at.rstrip('/')}/")]
     if not holding:
         return None
@@ -141,8 +144,8 @@ def _mount(place: str) -> tuple[str, str] | None:
     return kind, at
 
 
-def _memory_bytes() -> int | None:
-    for line in _proc("/proc/meminfo").splitlines():
+def _memory_bytes(text: str) -> int | None:
+    for line in text.splitlines():
         if line.startswith("MemTotal:"):
             return int(line.split()[1]) * KIB
     return None

@@ -25,7 +25,7 @@ def topic_names(context: CompletionContext) -> list[str]:
 
 def queue_names(context: CompletionContext) -> list[str]:
     """The same, queues only."""
-    return [found["topic"] for found in _listed(context, "topics") if "queue" in found]
+    return [found["topic"] for found in _listed(context, "topics") if found.get("type") == "queue"]
 
 
 def heap_names(context: CompletionContext) -> list[str]:

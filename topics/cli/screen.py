@@ -2,7 +2,8 @@
 
 Results go to stdout, everything that is said about them (progress, notes, questions, errors) to stderr, so that a pipe
 gets results and nothing else. Colours follow the terminal and NO_COLOR. Text from records and names is shown with its
-control characters spelled out: a record must not be able to steer the terminal of whoever reads it.
+control characters spelled out: a record must not be able to steer the terminal of whoever reads it. Brackets and colons
+in it are brackets and colons, not styles and pictures.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 from rich.console import Console, RenderableType
 from rich.progress import Progress, ProgressColumn
 from rich.text import Text
+
+from topics.cli.streams import naming
 
 JsonFlag = Annotated[
     bool | None,
@@ -27,7 +30,11 @@ JsonFlag = Annotated[
 
 
 class PipeConsole(Console):
-    """A console that leaves it to the command what a closed pipe means."""
+    """A console that leaves it to the command what a closed pipe means, and says of what is not taken that it is so."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        with naming("stdout"):
+            super().print(*objects, **how)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -38,8 +45,8 @@ class Screen:
 
     def __init__(self, json: bool | None = None) -> None:
         self.as_json = not sys.stdout.isatty() if json is None else json
-        self.out = PipeConsole(highlight=False)
-        self.errors = Console(stderr=True, highlight=False)
+        self.out = PipeConsole(highlight=False, markup=False, emoji=False)
+        self.errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def show(self, fields: Mapping[str, object] | msgspec.Struct, table: Callable[[], RenderableType]) -> None:
         """One result: an object, or what `table` makes for a person."""
@@ -52,9 +59,11 @@ class Screen:
 
     def lines(self, texts: Iterable[bytes]) -> None:
         """Lines of JSON, handed on at once: whoever reads them may wait for each."""
-        sys.stdout.flush()
-        sys.stdout.buffer.write(b"".join(b"%b\n" % text for text in texts))
-        sys.stdout.buffer.flush()
+        whole = b"".join(b"%b\n" % text for text in texts)
+        with naming("stdout"):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(whole)
+            sys.stdout.buffer.flush()
 
     def note(self, text: str, style: str = "dim") -> None:
         """One line on stderr, never broken into several."""

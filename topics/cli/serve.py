@@ -62,13 +62,18 @@ async def _serve(settings: Settings, said: Mapping[str, str]) -> None:
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, _begin_stop, loop, stop)
-    async with Server(settings, SystemClock(), origins=said) as server:
-        if await server.ready_before(stop):
-            if sys.stderr.isatty():
-                _show_banner(settings, server)
-            if server.set_up_link:
-                _show_set_up(server.set_up_link)
-        await stop.wait()
+    try:
+        async with Server(settings, SystemClock(), origins=said) as server:
+            if await server.ready_before(stop):
+                if sys.stderr.isatty():
+                    _show_banner(settings, server)
+                if server.set_up_link:
+                    _show_set_up(server.set_up_link)
+            await stop.wait()
+    finally:
+        # Those that are left when it could not start belong to a loop that is about to end.
+        for number in STOP_SIGNALS:
+            loop.remove_signal_handler(number)
     # A recovery that failed behind the signal's back is a failure all the same.
     await server.ready()
 

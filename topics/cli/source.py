@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from topics.cli.streams import naming
 from topics.errors import InvalidRequest, NotFound
 from topics.limits import MIB, RECORD_BYTES_MAX
 from topics.storage.fs import File, RealFs
@@ -50,7 +51,8 @@ class _Cutter:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LINE_BYTES_MAX:
             raise InvalidRequest(
-                f"{self.source} line {self._number + len(lines) + 1} has more than {LINE_BYTES_MAX} bytes"
+                f"{self.source} line {self._number + len(lines) + 1} has more than {LINE_BYTES_MAX} bytes; "
+                "expected a record on each line"
             )
         for line in lines:
             yield from self._add(line, len(line) + 1)
@@ -131,7 +133,8 @@ async def stdin_chunks() -> AsyncGenerator[bytes, None]:
         while isinstance(chunk, bytes) and chunk:
             wanted.acquire()
             try:
-                chunk = read(CHUNK_BYTES) or b""
+                with naming("stdin"):
+                    chunk = read(CHUNK_BYTES) or b""
             except OSError as error:
                 chunk = error
             with suppress(RuntimeError):  # nobody waits any more: the loop is closed

@@ -83,8 +83,10 @@ class Shell:
             case ["\\watch", *numbers] if len(numbers) <= 2 and all(map(_is_number, numbers)):
                 seconds = float(numbers[0]) if numbers else WATCH_SECONDS
                 self._watch(seconds, int(float(numbers[1])) if len(numbers) == 2 else None)
-            case _:
+            case ["\\?"]:
                 self._screen.note(HELP)
+            case _:
+                self._screen.note(f"{' '.join(words)} is not understood here. {HELP}", "yellow")
 
     def _watch(self, seconds: float, times: int | None) -> None:
         if not self._last:

@@ -16,7 +16,7 @@ from topics.cli.target import DEFAULT_TARGET, Target, require_directory
 from topics.cli.topic import add_topic, topics_table, totals
 from topics.client import Client
 from topics.engine.fsck import total_bytes
-from topics.errors import Forbidden, NotReady, Unauthorized, Unavailable
+from topics.errors import Forbidden, InvalidRequest, NotReady, Unauthorized, Unavailable
 from topics.storage.fs import RealFs
 
 LABELS = {"count": "records", "bytes": "size", "disk_bytes": "on disk", "free_bytes": "free", "answer_ms": "answers in"}
@@ -35,6 +35,8 @@ def stat(
         topics stat
         topics stat --dir ./elsewhere --json
     """
+    if limit < 0:
+        raise InvalidRequest(f"--limit must be 0 or more, not {limit}", field="limit", expected="0 or more")
     screen = Screen(json)
     about = _directory(target.dir) if target.dir is not None else _server(target)
     held, largest = target.run(lambda client: _topics(client, limit))

@@ -261,8 +261,7 @@ async def _follow(following: _Following) -> None:
     with reader_of_stdout() as gone:
         try:
             done, _ = await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
-            for ended in done:
-                ended.result()
+            await asyncio.gather(*done)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

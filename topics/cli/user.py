@@ -17,7 +17,7 @@ from topics.cli.accounts import AccountDesk, Fields, desk_at
 from topics.cli.pretty import moment
 from topics.cli.screen import JsonFlag, Screen, printable
 from topics.cli.target import DEFAULT_TARGET, Target
-from topics.errors import InvalidRequest
+from topics.errors import InvalidRequest, TopicsError
 from topics.wire.account import check_password
 
 Who = Annotated[str, Parameter(help="The e-mail or the id of the user.")]
@@ -48,7 +48,13 @@ def add(
 
     async def work() -> Fields:
         async with desk_at(target, create=True) as desk:
-            return await _finished(desk, await desk.invite(email, role), password)
+            made = await desk.invite(email, role)
+            try:
+                return await _finished(desk, made, password)
+            except TopicsError:
+                # Otherwise there would be a user who has neither a password nor a link.
+                await desk.drop_user(made["id"])
+                raise
 
     _show_linked(screen, eventloop.run(work()), "added")
 

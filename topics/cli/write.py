@@ -29,7 +29,7 @@ from topics.errors import InvalidRequest, TopicsError
 from topics.model import Written
 
 COLUMNS = (
-    TextColumn("{task.description}"),
+    TextColumn("{task.description}", markup=False),
     BarColumn(),
     DownloadColumn(binary_units=True),
     TransferSpeedColumn(),
