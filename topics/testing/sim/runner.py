@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 
 from topics.clock import SystemClock
 from topics.testing.sim.tally import Tally, load
@@ -59,6 +61,18 @@ def _chunks(seeds: range, processes: int) -> Iterator[list[Result]]:
             yield [run_seed(seed) for seed in chunk]
         return
     # Each a fresh interpreter: a life leaves nothing behind, but what a fork takes along is not asked for either.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         for chunk in chunks:
             yield list(pool.map(run_seed, chunk))
+
+
+def _end_with_parent() -> None:
+    """Who runs many seeds may be killed, and nobody else ends those that it started."""
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
