@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Unpack
 
 from tests.e2e.found import GROUP, PARTITIONS, check_group, check_log, check_taken, contents, either
 from tests.e2e.ledger import Ledger, Say
 from topics.client import Client
-from topics.client.heap import Heap, HeapFields, MessageFields
+from topics.client.heap import Heap, MessageFields
 from topics.client.job import Job
 from topics.client.message import Message
 from topics.errors import StageConflict, TopicExists
@@ -52,18 +51,28 @@ async def _jobs(client: Client, number: int, say: Say) -> None:
         await settle(job, say)
 
 
-async def enqueue(heap: Heap, number: int, **config: Unpack[HeapFields]) -> None:
+async def enqueue(heap: Heap, number: int) -> None:
     """Enqueue a message, once, into a heap that is made for the first one."""
     if not number:
         with suppress(TopicExists):
-            await heap.create(partitions=PARTITIONS[heap.name], lease_ms=LEASE_MS, max_retries=RETRIES_MAX, **config)
+            await heap.create(partitions=PARTITIONS[heap.name], lease_ms=LEASE_MS, max_retries=RETRIES_MAX)
     message: MessageFields = {"payload": number, "priority": number % PRIORITIES}
     await heap.enqueue_many([message], transaction_id=f"{heap.name}-{number}")
 
 
 async def _messages(client: Client, number: int, say: Say) -> None:
     heap = client.heap("messages", consumer="c")
-    await enqueue(heap, number, durability="disk")
+    if not number:
+        # Over gRPC a heap cannot be made with a class of its own.
+        await client.topic(heap.name).create(
+            if_missing=True,
+            type="heap",
+            partitions=PARTITIONS[heap.name],
+            lease_ms=LEASE_MS,
+            max_retries=RETRIES_MAX,
+            durability="disk",
+        )
+    await enqueue(heap, number)
     for message in await heap.take() if number % 3 else ():
         await settle(message, say)
 

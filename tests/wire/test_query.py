@@ -35,6 +35,14 @@ def test_what_is_no_number(text: str) -> None:
     assert len(caught.value.message) < 200
 
 
+def test_one_of_several() -> None:
+    query = Query("state=delayed&type=")
+    assert query.one_of("state", ("leased", "delayed"), "leased") == "delayed"
+    assert query.one_of("absent", ("leased", "delayed"), "leased") == "leased"
+    with pytest.raises(InvalidRequest, match='type must be one of log, queue, not ""'):
+        query.one_of("type", ("log", "queue"))
+
+
 @pytest.mark.parametrize("text", ["", "TRUE", "yes", "2"])
 def test_what_is_no_flag(text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:

@@ -5,6 +5,7 @@ A name given twice is refused, because two readers would take two different valu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
 from topics.core.names import shorten
@@ -31,6 +32,14 @@ class Query:
     def text(self, name: str) -> str:
         """The value of a name; empty when it is not given."""
         return self._values.get(name, "")
+
+    def one_of(self, name: str, choices: Sequence[str], default: str = "") -> str:
+        value = self._values.get(name)
+        if value is None:
+            return default
+        if value not in choices:
+            raise _refuse(name, value, f"one of {', '.join(choices)}")
+        return value
 
     def flag(self, name: str, default: bool) -> bool:
         value = self._values.get(name)

@@ -6,7 +6,6 @@ import msgspec
 
 from topics.core.leaseview import lease_page
 from topics.core.names import check_topic
-from topics.errors import InvalidRequest
 from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PARTITIONS_MAX, U64_MAX
 from topics.server.answers import success
 from topics.server.context import Context
@@ -22,10 +21,7 @@ LEASED, DELAYED = "leased", "delayed"
 
 def list_leases(context: Context, request: Request, reply: Reply) -> None:
     query = Query(request.query)
-    state = query.text("state") or LEASED
-    if state not in (LEASED, DELAYED):
-        expected = f"{LEASED} or {DELAYED}"
-        raise InvalidRequest(f"state must be {expected}", field="state", expected=expected)
+    state = query.one_of("state", (LEASED, DELAYED), LEASED)
     host = context.ready()
     page = lease_page(
         host.engine.machine,
