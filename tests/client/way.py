@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 
-class Way:
+class Way(ABC):
     def __init__(self, url: str) -> None:
         self._address = urlsplit(url)
 
+    @abstractmethod
     def wants(self, request: bytes) -> bool:
         """Whether this request is for the test."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def take(
         self,
         request: bytes,
@@ -23,7 +25,6 @@ class Way:
         server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
         """Do with it what the test is about; then the connection ends."""
-        raise NotImplementedError
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there_reader, there_writer = await asyncio.open_connection(self._address.hostname, self._address.port)
