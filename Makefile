@@ -22,9 +22,10 @@ setup: $(STAMP) ## Make .venv with the topics command and the tools, unless it i
 run: setup ## Serve http://127.0.0.1:4000 from ./data
 	@$(BIN)/topics serve
 
+# Three at a time on two cores: whoever waits for Spark, a browser or a process that starts leaves its core to others.
 test: check tools ## Lint, types, import contracts and all tests
 	@echo "tests"
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -q -n 3 --dist loadgroup
 
 check: setup ## Lint, types, import contracts and dependencies only
 	@echo "lint"

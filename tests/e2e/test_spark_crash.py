@@ -19,7 +19,7 @@ from tests.e2e.served import ROOT, Served
 from tests.e2e.sparkcopy import AFTER_PUBLISH, AFTER_STAGE, BATCH_ROWS, BEFORE_PUBLISH, BEFORE_STAGE
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark apart"),
     pytest.mark.skipif(shutil.which("java") is None, reason="no java (Debian: apt install openjdk-17-jre-headless)"),
     # Each killed driver means another start of a JVM.
     pytest.mark.timeout(900),

@@ -1,14 +1,16 @@
 """One Spark session for the whole run: it takes seconds to start and most of the memory there is.
 
-All tests of this directory are one group, so that of several workers only one starts Spark (`--dist loadgroup`). Tasks
-may fail twice before their job does, as on a cluster, and the event log is kept for tests of what must not be in it.
+Tests of this directory are one group, so that of several workers only one has the session (`--dist loadgroup`); those,
+here and elsewhere, whose Spark runs in processes of its own are another, `spark apart`: one such at a time. Tasks may
+fail twice before their job does, as on a cluster, and the event log is kept for tests of what must not be in it.
 """
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,19 +24,35 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SPARK_TIMEOUT_S = 900
+SPARK_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
+# Before xdist looks at the groups, which it does in this hook as well.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     without_java = pytest.mark.skip(reason="no java (Debian: apt install openjdk-17-jre-headless)")
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("spark"))
             # What Spark and its libraries warn about is theirs to mend.
             item.add_marker(pytest.mark.filterwarnings("default"))
             # The first test pays for the start of the session, on a machine that may be busy.
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
             if "spark" in getattr(item, "fixturenames", ()) and shutil.which("java") is None:
                 item.add_marker(without_java)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    """Spark cuts these loggers off from the others. pytest would put its own handler on such a one, where it gets
+    Spark's format: from then on, all that tests log would be JSON."""
+    try:
+        yield
+    finally:
+        for name in SPARK_LOGGERS:
+            if name in logging.root.manager.loggerDict:
+                logging.getLogger(name).propagate = True
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,13 @@ def datas(server: RunningServer, topic: str, partition: int = 0) -> list[Any]:
                 return found
 
 
+def stages(server: RunningServer) -> int:
+    """How many stages the server holds."""
+    host = server._server._server._context.host  # type: ignore[union-attr]
+    assert host is not None
+    return len(host.engine.machine.batches.stages)
+
+
 def source(server: RunningServer, topic: str, **options: Any) -> TopicsSource:
     """The format itself, as Spark makes it, without a session."""
     given = {"url": server.url, "topic": topic} | {name: str(value) for name, value in options.items()}

@@ -20,6 +20,8 @@ _LABS: list[Lab] = []
 expect.set_options(timeout=LONG_MS)
 
 
+# Before xdist looks at the groups, which it does in this hook as well.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:

@@ -22,7 +22,10 @@ from topics.pipelinemodel import PipelineCondition
 from topics.sync import Client
 from topics.testing.served import running_server
 
-pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="no java")
+pytestmark = [
+    pytest.mark.xdist_group("spark apart"),
+    pytest.mark.skipif(shutil.which("java") is None, reason="no java"),
+]
 
 KEY = "a-key-for-the-cluster"
 JOB = Path(__file__).parent / "clusterjob.py"
@@ -34,7 +37,11 @@ ROUTES = "routes:chat.messages"
 
 def environment() -> dict[str, str]:
     root = str(Path(__file__).parents[3])
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.endswith("_OPTS") or not name.startswith(("SPARK_", "PYSPARK_"))
+    }
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": root}
     return kept | python | {"SPARK_LOCAL_IP": "127.0.0.1"}
 

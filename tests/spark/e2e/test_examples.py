@@ -81,6 +81,7 @@ def test_the_notebook(
     assert "orders" in shown and "<svg" in shown
 
 
+@pytest.mark.xdist_group("spark apart")
 def test_the_pipeline(topics_server: RunningServer, orders: Client, tmp_path: Path) -> None:
     if shutil.which("java") is None:
         pytest.skip("no java")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +11,6 @@ from tests.spark.rig import save, table
 from topics.spark.lake import archive
 from topics.testing.served import RunningServer
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("default"),
-    pytest.mark.skipif(shutil.which("java") is None, reason="no java (Debian: apt install openjdk-17-jre-headless)"),
-]
 FIELDS = (
     "id bigint, big bigint, price decimal(20,4), text string, at timestamp, day date, flag boolean, "
     "list array<bigint>, inner struct<x: double, deep: array<struct<name: string>>>"
@@ -37,30 +29,6 @@ VALUES = """struct(
         array(struct(CAST(id AS string) AS name)) AS deep
     ) END AS inner
 ) AS data"""
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """The session of this worker, or one that is gone behind this module."""
-    found = SparkSession.getActiveSession()
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYSPARK_PYTHON", sys.executable)
-    made = (
-        found
-        or SparkSession.builder.master("local[2,3]")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    if found is None:
-        made.stop()
-    patch.undo()
 
 
 def check(sent: DataFrame, back: DataFrame, count: int) -> None:
