@@ -20,6 +20,7 @@ from proof.fuzz.ledger import Ledger
 from proof.fuzz.shrinking import covering
 from proof.fuzz.targets import TARGETS
 from proof.fuzz.worker import Done, inputs_of, search_apart
+from proof.soak.progress import tell
 
 INPUTS: Final = 10_000_000
 ROUND_INPUTS: Final = 2_000_000
@@ -65,6 +66,7 @@ def _rounds(
         bars = {name: progress.add_task(name, total=inputs, completed=ledger.of(name).inputs) for name in chosen}
         searching: dict[Future[Done], str] = {}
         while line or searching:
+            tell(sum(min(ledger.of(name).inputs, inputs) for name in chosen), inputs * len(chosen))
             while line and len(searching) < processes and (left_s := deadline_s - time.monotonic()) > 0:
                 name = line.popleft()
                 entry = ledger.of(name)

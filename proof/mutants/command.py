@@ -17,6 +17,7 @@ from proof.mutants import ALL
 from proof.mutants.mutant import Mutant
 from proof.mutants.trial import CannotTry, Copy, Verdict
 from proof.results import RESULTS, Result, load, save
+from proof.soak.progress import tell
 from proof.tree import tree_hash
 
 NAME = "mutants"
@@ -73,7 +74,8 @@ def _try_all(console: Console, left: Sequence[Mutant], tree: str, known: dict[st
         task = progress.add_task("without a mutant", total=len(left))
         copy = Copy(Path(directory))
         copy.check([test for mutant in left for test in mutant.tests])
-        for mutant in left:
+        for done, mutant in enumerate(left):
+            tell(done, len(left))
             progress.update(task, description=mutant.name)
             known[mutant.name] = _told(mutant, copy.try_mutant(mutant))
             progress.advance(task)

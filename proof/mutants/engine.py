@@ -15,6 +15,7 @@ _HOST = "topics/engine/host.py"
 _HEAPING = "topics/engine/heaping.py"
 _CLAIMING = "topics/engine/claiming.py"
 _GROUPLINE = "topics/engine/groupline.py"
+_GROUPING = "topics/engine/grouping.py"
 _TESTS = "tests/engine/"
 
 ENGINE = (
@@ -304,6 +305,38 @@ ENGINE = (
         "        outcome = self._machine.step(Release(stream.topic, connection, stream.partition), self._now_ms())\n        log.queue.leases.holders.lighter.discard(connection)\n        self._add(outcome)\n",
         "",
         (_TESTS + "test_claiming.py::test_the_end_of_a_stream_releases_what_it_holds_and_nothing_else",),
+    ),
+    Mutant(
+        "stop-leaves-pops-waiting",
+        "a stop answers who waits for a message",
+        _HOST,
+        "        self.engine.heaps.end_waiting()\n",
+        "",
+        ("tests/server/routes/test_messages.py::test_a_stop_answers_a_pop_that_waits",),
+    ),
+    Mutant(
+        "group-ack-told-before-it-is-safe",
+        "others are told of a committed seq when its ack is safe",
+        "topics/engine/committing.py",
+        "        befores = self._befores.get(key)\n",
+        "        befores = None\n",
+        (_TESTS + "test_grouping.py::test_what_an_ack_did_is_told_to_others_when_it_is_safe",),
+    ),
+    Mutant(
+        "group-reset-not-waited-for",
+        "who consumes after a reset is answered when the reset is safe",
+        _GROUPING,
+        "            if isinstance(command, ResetGroup):\n                self._placing.follow(key, ticket)\n",
+        "",
+        (_TESTS + "test_grouping.py::test_who_consumes_is_answered_when_a_reset_is_safe",),
+    ),
+    Mutant(
+        "group-begins-before-it-is-durable",
+        "nobody is handed a record of a group before it is durable where the group began",
+        _GROUPING,
+        "        return batch, self._placing.before(key, ticket)\n",
+        "        return batch, ticket\n",
+        (_TESTS + "test_grouping.py::test_nobody_is_answered_before_it_is_durable_where_the_group_began",),
     ),
     Mutant(
         "stalled-router-never-tries-again",

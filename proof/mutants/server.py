@@ -215,4 +215,12 @@ SERVER = (
         "    if True:\n",
         (_TESTS + "test_auth.py::test_an_address_that_others_reach_does",),
     ),
+    Mutant(
+        "settle-done-in-part",
+        "a settle that cannot be read as a whole changes nothing",
+        "topics/server/grpc/settling.py",
+        "        self._commands = list(commands(topic, settle, most))\n",
+        "        self._commands = commands(topic, settle, most)\n",
+        ("tests/server/grpc/test_workstream.py::test_a_settle_that_is_refused_changes_nothing",),
+    ),
 )

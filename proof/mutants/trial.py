@@ -60,9 +60,11 @@ class Copy:
     def try_mutant(self, mutant: Mutant) -> Verdict:
         with Applied(mutant, self.root):
             code, said, seconds = self._pytest(list(mutant.tests), TEST_TIMEOUT_S, RUN_TIMEOUT_S)
-        if code not in (PASSED, FAILED):
+        by = _noticed(said) if code == FAILED else ""
+        # Python itself ends with the same number, when not even pytest can be imported.
+        if code not in (PASSED, FAILED) or bool(by) != (code == FAILED):
             raise CannotTry(f'mutant "{mutant.name}": pytest ended with {code}:\n{said}')
-        return Verdict(code == FAILED, _noticed(said) if code == FAILED else "", round(seconds, 1))
+        return Verdict(code == FAILED, by, round(seconds, 1))
 
     def _pytest(self, selection: list[str], test_timeout_s: int, run_timeout_s: int) -> tuple[int, str, float]:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-rfE"]

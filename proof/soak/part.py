@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "soak", "--timeout", "0")
+_PYTEST = (sys.executable, "-m", "pytest", "-q", "-m", "soak", "--timeout", "0")
+_ALONE = (*_PYTEST, "-n", "0")
+_TOGETHER = (*_PYTEST, "-p", "proof.soak.searching", "-n", str(os.cpu_count() or 1), "--maxschedchunk", "1")
 _KILL = "tests/e2e/test_kill.py"
 _DISK = "tests/e2e/test_full_disk.py"
 _LOAD = "tests/e2e/test_steady.py"
@@ -33,12 +36,12 @@ def parts(minutes: float = 0) -> tuple[Part, ...]:
         simulator, fuzz = (*simulator, "--minutes", f"{minutes:g}"), (*fuzz, "--minutes", f"{minutes:g}")
     return (
         Part("mutants", "changes that tests must notice", (sys.executable, "-m", "proof", "mutants"), 120),
-        Part("kill", "a process killed 200 times under mixed load", (*_PYTEST, _KILL), 120),
-        Part("disk", "disks that fill up", (*_PYTEST, _DISK), 10),
+        Part("kill", "a process killed 200 times under mixed load", (*_ALONE, _KILL), 120),
+        Part("disk", "disks that fill up", (*_ALONE, _DISK), 10),
         Part(
             "load",
             "half load, and nothing grows",
-            (*_PYTEST, _LOAD),
+            (*_ALONE, _LOAD),
             load_minutes * 2 + 10,
             {"SOAK_MINUTES": f"{load_minutes:g}"},
         ),
@@ -47,7 +50,7 @@ def parts(minutes: float = 0) -> tuple[Part, ...]:
         Part(
             "search",
             "all other tests that search at random or in full",
-            (*_PYTEST, *(word for file in (_KILL, _DISK, _LOAD) for word in ("--deselect", file))),
+            (*_TOGETHER, *(word for file in (_KILL, _DISK, _LOAD) for word in ("--deselect", file))),
             360,
             {"HYPOTHESIS_PROFILE": "soak"},
         ),

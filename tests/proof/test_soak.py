@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from proof.results import load
-from proof.soak import command
+from proof.soak import command, searching
 from proof.soak.command import EXIT_FAILED, EXIT_UNKNOWN, soak
 from proof.soak.part import Part, parts
 from proof.soak.progress import VARIABLE, tell
@@ -72,6 +73,46 @@ def test_nobody_is_told_outside_of_a_soak(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.delenv(VARIABLE, raising=False)
     tell(1, 2)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_that_was_broken_off_goes_on_where_it_was(tmp_path: Path) -> None:
+    tests, passed, how_far, ran = (tmp_path / name for name in ("test_some.py", "passed", "how far", "ran"))
+    tests.write_text(
+        "import os, pytest\n"
+        "@pytest.mark.parametrize('number', range(5))\n"
+        "def test_some(number):\n"
+        f"    open({str(ran)!r}, 'a').write(f'{{number}} ')\n"
+        "    assert number != 3 or 'MENDED' in os.environ\n"
+        "@pytest.fixture\n"
+        "def left_over():\n"
+        "    yield\n"
+        "    assert 'MENDED' in os.environ\n"
+        "def test_end(left_over):\n"
+        f"    open({str(ran)!r}, 'a').write('end ')\n"
+    )
+
+    def run_tests(**variables: str) -> int:
+        plugins = ("-p", "xdist", "-p", "proof.soak.searching")
+        search = (sys.executable, "-m", "pytest", "-q", "-n", "2", *plugins, str(tests))
+        told = {searching.VARIABLE: str(passed), VARIABLE: str(how_far), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        environment = os.environ | {"PYTHONPATH": str(ROOT)} | told | variables
+        return subprocess.run(search, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL).returncode
+
+    def took() -> list[str]:
+        words = sorted(ran.read_text().split())
+        ran.unlink()
+        return words
+
+    assert run_tests() == 1
+    assert took() == ["0", "1", "2", "3", "4", "end"] and how_far.read_text() == "6 6"
+    assert len(passed.read_text().splitlines()) == 4
+    assert run_tests(MENDED="1") == 0
+    assert took() == ["3", "end"] and how_far.read_text() == "2 2"
+    assert not passed.exists(), "the next one begins anew"
+    passed.write_text(
+        "".join(f"test_some.py::test_some[{number}]\n" for number in range(5)) + "test_some.py::test_end\n"
+    )
+    assert run_tests() == 0 and not ran.exists() and not passed.exists(), "it was broken off behind the last test"
 
 
 def test_what_has_passed_is_not_run_again_until_the_tree_changes(
