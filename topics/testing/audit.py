@@ -96,7 +96,7 @@ def _audit_line(
         _audit_ephemeral(line, seen)
         findings.kept[key] = len(line.seen) - 1 if len(seen.rows) == len(line.seen[-1].rows) else 0
         return
-    links = list(line.links(history.stages))
+    links = list(line.links())
     batch = _batch_for(history, line)
     first = line.promised
     lossy = power_lost and seen.config.durability is not Durability.FSYNC

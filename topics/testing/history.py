@@ -108,6 +108,7 @@ class Line:
     head_kept: int = 0
     """What the head was at the last checkpoint."""
     waiting: list[Asked] = field(default_factory=list)
+    """Writes, deletes and changes of its config that are on their way."""
     keyed: list[tuple[int, Asked]] = field(default_factory=list)
     """Writes with a dedupe key, with the index of the first `Seen` that holds them."""
     acked_texts: dict[int, bytes] = field(default_factory=dict)
@@ -134,18 +135,18 @@ class Line:
         self.last_ts = max([self.last_ts, *(row.ts for row in seen.rows)])
         self.seen.append(seen)
 
-    def links(self, stages: dict[str, list[Asked]]) -> Iterator[tuple[Seen, bool]]:
+    def links(self) -> Iterator[tuple[Seen, bool]]:
         """The chain from the promised link on, with what is still on its way, and whether each is acked."""
         for seen in self.seen[self.promised :]:
             yield seen, True
         seen, last_ts = self.seen[-1], self.last_ts
         for asked in self.waiting:
             last_ts = max(last_ts, asked.now_ms)
-            seen = _after(seen, asked, last_ts, self, stages)
+            seen = _after(seen, asked, last_ts, self)
             yield seen, asked.acked
 
 
-def _after(seen: Seen, asked: Asked, ts: int, line: Line, stages: dict[str, list[Asked]]) -> Seen:
+def _after(seen: Seen, asked: Asked, ts: int, line: Line) -> Seen:
     """What a log will hold once a command has been applied, caps included."""
     rows, config, head = list(seen.fresh(asked.now_ms)), seen.config, seen.head_seq
     match asked.command:
@@ -157,14 +158,6 @@ def _after(seen: Seen, asked: Asked, ts: int, line: Line, stages: dict[str, list
             rows = [row for row in rows if row.seq >= bound or not (match is None or match.matches(row.tag.encode()))]
         case Configure(fields=fields, merge=merge):
             config = (configs.merge if merge else configs.replace)(line.topic, config, fields)
-        case Publish(stages=names):
-            for part in (part for name in names for part in stages[name]):
-                assert isinstance(part.command, Stage)
-                if (part.command.topic, part.command.partition) == (line.topic, line.partition):
-                    rows += predict(part.command.records, head + 1, ts)
-                    head += part.command.records.count
-        case Drop() | Stage() | Abort():
-            pass
     while _exceeds(rows, config):
         rows.pop(0)
     return replace(seen, rows=tuple(rows), config=config, head_seq=head)

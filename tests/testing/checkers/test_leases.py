@@ -55,6 +55,17 @@ def test_a_power_loss_forgets_leases_that_are_not_durable() -> None:
         assert broken(made.history) == expected
 
 
+def test_a_clock_that_is_set_back_while_the_server_is_down_does_not_change_what_came_first() -> None:
+    for synced, expected in ((False, []), (True, ["live"])):
+        made = Making(leases_synced=synced)
+        made.claim(grant(1, "a", 100, 200, attempts=2))
+        made.die(power=True)
+        made.claim(grant(1, "b", 96, 196, attempts=2 + synced))
+        assert broken(made.history) == expected
+        made.settle("ack", 1, "a")
+        assert broken(made.history) == sorted([*expected, "fence"])
+
+
 def test_a_clean_stop_gives_back_the_leases_of_a_heap() -> None:
     for releases, expected in ((True, []), (False, ["count", "live"])):
         made = Making(stop_releases=releases)

@@ -8,8 +8,8 @@ from topics.testing.checkers.log import check_log
 from topics.testing.checkers.recreation import check_recreation
 
 
-def drop(made: Making, unknown: bool = False, copies: int = 1) -> None:
-    made.call("drop", {}, None if unknown else {"dropped": True}, copies=copies)
+def drop(made: Making, unknown: bool = False, copies: int = 1, dropped: bool = True) -> None:
+    made.call("drop", {}, None if unknown else {"dropped": dropped}, copies=copies)
 
 
 def test_what_forgets_may_begin_anew_when_the_process_dies() -> None:
@@ -125,7 +125,7 @@ def epochs(*epochs: int, dropped: bool) -> list[str]:
     for at, epoch in enumerate(epochs):
         if at and dropped:
             drop(made)
-        made.call("read", {"from_seq": 0}, {"epoch": epoch})
+        made.call("read", {"from_seq": 0}, {"epoch": epoch, "head_seq": 1})
     if not dropped:
         drop(made)
     return rules(check_recreation, made.history)
@@ -138,9 +138,28 @@ def test_the_epoch_tells_topics_of_one_name_apart() -> None:
 
 def test_reads_at_the_same_time_say_nothing_of_each_other() -> None:
     made = Making()
-    first = made.call("read", {"from_seq": 0}, {"epoch": 2})
-    made.call("read", {"from_seq": 0}, {"epoch": 1}, sent=first.sent)
+    first = made.call("read", {"from_seq": 0}, {"epoch": 2, "head_seq": 1})
+    made.call("read", {"from_seq": 0}, {"epoch": 1, "head_seq": 1}, sent=first.sent)
     drop(made)
     assert rules(check_recreation, made.history) == []
-    made.call("read", {"from_seq": 0}, {"epoch": 1})
+    made.call("read", {"from_seq": 0}, {"epoch": 1, "head_seq": 1})
     assert rules(check_recreation, made.history) == ["epoch"]
+
+
+def test_a_drop_of_nothing_makes_nothing_new() -> None:
+    for dropped, expected in ((False, []), (True, ["epoch"])):
+        made = Making()
+        made.call("read", {"from_seq": 0}, {"epoch": 1, "head_seq": 1})
+        drop(made, dropped=dropped)
+        made.call("read", {"from_seq": 0}, {"epoch": 1, "head_seq": 1})
+        assert rules(check_recreation, made.history) == expected
+
+
+def test_a_topic_that_was_empty_may_never_have_come_to_exist() -> None:
+    for head_seq, power, expected in ((0, True, []), (1, True, ["epoch"]), (0, False, ["epoch"])):
+        made = Making()
+        made.call("read", {"from_seq": 0}, {"epoch": 2, "head_seq": head_seq})
+        made.die(power=power)
+        drop(made)
+        made.call("read", {"from_seq": 0}, {"epoch": 2, "head_seq": 1})
+        assert rules(check_recreation, made.history) == expected

@@ -164,6 +164,10 @@ class History:
             for fault in self.faults
         )
 
+    def deaths_before(self, call: Call) -> int:
+        """How often the process had died when a call was answered."""
+        return sum(fault.at < (call.done or 0) for fault in self.faults)
+
     def has_jumped(self, since: Call, until: Call) -> bool:
         """Whether the clock on the wall may have jumped between the beginning of one call and the end of another."""
         return any(since.sent < at and (until.done is None or at < until.done) for at in self.jumps)

@@ -58,12 +58,16 @@ class _Leases:
                 if call.ok:
                     self.grants[fields["item"]].append(_Grant(**fields, claim=call))
         for grants in self.grants.values():
-            grants.sort(key=lambda grant: (grant.granted_ms, grant.claim.done or 0))
+            grants.sort(key=lambda grant: (*self._when(grant), grant.claim.done or 0))
         self.settled: dict[Any, list[_Settled]] = defaultdict(list)
         self.longer: dict[str, int] = {}
         for call in history.of(place, "ack", "nack", "complete", "extend"):
             if call.possible:
                 self._take(call)
+
+    def _when(self, grant: _Grant) -> tuple[int, int]:
+        """Its place in time. A server whose clock was set back while it was down may grant at an earlier time."""
+        return self.history.deaths_before(grant.claim), grant.granted_ms
 
     def _take(self, call: Call) -> None:
         skipped = call.answer.get("skipped", ())
@@ -126,7 +130,7 @@ class _Leases:
             if not one.known or not mine:
                 continue
             for grant in grants:
-                later = grant.granted_ms > mine[0].granted_ms and grant.claim.answered_before(one.call)
+                later = self._when(grant) > self._when(mine[0]) and grant.claim.answered_before(one.call)
                 if later and not self._forgotten(grant.claim, one.call):
                     yield self._fail("fence", f"{item} was somebody else's, and {one.verb} of an older lease counted")
 

@@ -49,8 +49,3 @@ class Timeline:
         for act in self.afterwards:
             act()
         return True
-
-    def run_until(self, ticks_ns: int) -> None:
-        """Everything that is planned up to a moment."""
-        while self._planned and self._planned[0][0] <= ticks_ns:
-            self.step()
