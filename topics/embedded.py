@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from topics import settings as setting_table
 from topics.client.accounttransport import AccountTransport
 from topics.client.client import Client
+from topics.client.outage import Outage
 from topics.client.transport import DeleteRequest, Place, ReadRequest, Seen, StageRequest, Stream, WriteRequest
 from topics.core import config as configs
 from topics.core.commands import (
@@ -137,6 +138,9 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
 
     def may_pass(self, error: TopicsError) -> bool:
         return isinstance(error, Throttled) and "retry_after_ms" in error.detail
+
+    def outage(self) -> Outage:
+        return Outage(self.may_pass)
 
     @property
     def accounts(self) -> AccountTransport:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from topics.client.heaptransport import HeapStream, NackRequest, PopRequest
+from topics.client.outage import Outage
 from topics.client.polledstream import PolledStream
 from topics.core.commands import Command, Configure, Drop
 from topics.core.heapcommands import (
@@ -56,6 +57,9 @@ class EmbeddedHeaps:
 
     def may_pass(self, error: TopicsError) -> bool:
         return isinstance(error, Throttled) and "retry_after_ms" in error.detail
+
+    def outage(self) -> Outage:
+        return Outage(self.may_pass)
 
     async def close(self) -> None:
         """The host is closed by whoever opened it."""

@@ -406,7 +406,11 @@ class StageState(msgspec.Struct, frozen=True, kw_only=True):
 
     stage: str
     topic: str
+    type: TopicType
+    """What the topic is, told here as well for writers that may not read."""
     partition: int
+    partitions: int
+    """How many the topic has."""
     count: int
     bytes: int
     expires_ts: int

@@ -26,7 +26,7 @@ from topics.errors import (
     TopicsError,
 )
 from topics.limits import PUBLISHED_KEPT_MS, STAGES_PER_BATCH_MAX
-from topics.model import Aborted, Published, StageState, Written
+from topics.model import Aborted, Published, StageState, TopicType, Written
 from topics.testing.oracle import View
 
 
@@ -58,8 +58,9 @@ def test_a_stage_is_durable_and_invisible() -> None:
     rig = Rig()
     rig.configure()
     outcome = rig.machine.step(Stage("s", "t", Records.of([{"data": 1}, {"data": 22}])), rig.now_ms)
+    expires_ms = T0_MS + rig.machine.bounds.stage_ttl_ms
     assert outcome.reply == StageState(
-        stage="s", topic="t", partition=0, count=2, bytes=3, expires_ts=T0_MS + rig.machine.bounds.stage_ttl_ms
+        stage="s", topic="t", type=TopicType.LOG, partition=0, partitions=1, count=2, bytes=3, expires_ts=expires_ms
     )
     assert [(fact.log_id, fact.appended) for fact in outcome.facts] == [(META_LOG_ID, False), (2, True)]
     assert outcome.must_sync
@@ -463,9 +464,8 @@ def test_too_many_stages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STAGES_MAX", 2)
     rig = Rig()
     rig.configure()
-    rig.stage("s1", {"data": 1})
-    rig.stage("s2", {"data": 1})
-    rig.stage("s1", {"data": 2})
+    for stage in ("s1", "s2", "s1"):
+        rig.stage(stage, {"data": 1})
     with pytest.raises(Throttled):
         rig.stage("s3", {"data": 1})
 

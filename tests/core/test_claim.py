@@ -115,7 +115,7 @@ def test_no_claim_gets_more_than_the_setting_allows() -> None:
     rig.configure("q", type="queue")
     rig.write_numbers(*range(10), topic="q")
     assert [len(hand) for hand in claim(rig, Claimer("a", 100), Claimer("b", 2))] == [3, 2]
-    with pytest.raises(BatchTooLarge, match="1 to 3 jobs"):
+    with pytest.raises(BatchTooLarge, match="seqs must name 1 to 3, not 4"):
         rig.step(Ack("q", "a", [1, 2, 3, 4]))
 
 
@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[Command, type[TopicsError], str]] = {
     "claim, none": (Claim("q", (Claimer("a", 0),)), InvalidRequest, "max must be 1 or more"),
     "claim, negative time": (Claim("q", (Claimer("a", 1, -1),)), InvalidRequest, "lease_ms"),
     "ack, a log": (Ack("plain", "a", [1]), NotAQueue, "only a topic created with type"),
-    "ack, nothing": (Ack("q", "a", []), InvalidRequest, "1 to 1000 jobs, not 0"),
+    "ack, nothing": (Ack("q", "a", []), InvalidRequest, "seqs must name 1 to 1000, not 0"),
     "ack, seq 0": (Ack("q", "a", [0]), InvalidRequest, "a seq is a whole number from 1"),
     "ack, too large a seq": (Ack("q", "a", [2**64]), InvalidRequest, "a seq is a whole number from 1"),
     "ack, too few leases": (Ack("q", "a", [1, 2], ["lease_1"]), InvalidRequest, "one lease for each of 2 seqs, not 1"),

@@ -77,6 +77,16 @@ class Consumer:
         return [message.priority for message in self.got]
 
 
+def damage(rig: HeapRig) -> None:
+    """What is in the heap is in a file, and cannot be read there."""
+    rig.driver.checkpoint()
+    (path,) = [path for path in rig.disk.contents() if path.endswith(".data")]
+    text = rig.disk.contents()[path]
+    file = rig.disk.open(path, "write")
+    file.write_at(text.index(b'"data":'), [b"?"])
+    rig.kill()
+
+
 def refs(messages: Sequence[PoppedMessage]) -> list[LeaseRef]:
     return [LeaseRef(message.lease_token, message.message_id) for message in messages]
 

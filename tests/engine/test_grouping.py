@@ -377,6 +377,12 @@ def test_who_consumes_is_answered_when_a_reset_is_safe() -> None:
     asked = one.ask()
     assert not reset.done and not asked.done
     assert seqs(one.driver.wait(asked)) == [1, 2] and reset.done
+    one.write_some(2)
+    reset = one.engine.submit(ResetGroup("t", "g", LATEST))
+    asked = one.ask()
+    assert not reset.done and not asked.done, "also when there is nothing to hand out"
+    batch = one.driver.wait(asked)
+    assert seqs(batch) == [] and committed(batch) == 4 and reset.done
 
 
 def test_any_of_one_partition_is_that_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.heaprig import Consumer, HeapRig, answer_of
+from tests.engine.heaprig import Consumer, HeapRig, answer_of, damage
 from tests.engine.rig import SMALL, with_wal
 from tests.engine.routerrig import put as connect
 from topics.core.commands import Append
@@ -356,12 +356,7 @@ def test_a_message_that_cannot_be_read_fails_the_pops_that_come_to_it(failed_bef
     rig.put(1)
     if failed_before:
         rig.pop()
-    rig.driver.checkpoint()
-    (path,) = [path for path in rig.disk.contents() if path.endswith(".data")]
-    text = rig.disk.contents()[path]
-    file = rig.disk.open(path, "write")
-    file.write_at(text.index(b'"data":'), [b"?"])
-    rig.kill()
+    damage(rig)
     consumer, waiting = Consumer(rig), rig.ask("w", wait_ms=5000)
     consumer.stream.grant(1)
     rig.work()

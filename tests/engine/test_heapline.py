@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.heaprig import Consumer, HeapRig, answer_of
+from tests.engine.heaprig import Consumer, HeapRig, answer_of, damage
 from tests.engine.rig import with_wal
 from topics.core.heap import Heap
 from topics.core.heapcommands import Popper
 from topics.core.log import Log
 from topics.engine import heaping
 from topics.engine.heaping import RETRY_MS
-from topics.errors import LogStopped, ShuttingDown, Throttled
+from topics.errors import Damaged, LogStopped, ShuttingDown, Throttled
 from topics.model import TopicConfig
 
 
@@ -248,3 +248,23 @@ def test_an_engine_that_closes_takes_nobody_more(single: HeapRig) -> None:
         with pytest.raises(ShuttingDown, match="the engine is closing"):
             ask()
     assert single.engine.heaps._lines == {}
+
+
+def test_what_a_stream_holds_that_ended_in_damage_is_ready_when_its_connection_is_gone() -> None:
+    rig = HeapRig()
+    rig.heap(lease_ms=60_000)
+    rig.put(1)
+    damage(rig)
+    rig.put(0)
+    consumer = Consumer(rig)
+    consumer.stream.grant(1)
+    rig.work()
+    assert consumer.priorities == [0]
+    consumer.stream.grant(1)
+    rig.work()
+    assert isinstance(consumer.error, Damaged)
+    consumer.stream.close()
+    rig.work()
+    assert [message.priority for message in rig.pop()] == [0]
+    consumer.stream.close()
+    assert rig.engine.heaps.stats("h").in_flight_messages == 1, "what others hold since is theirs"

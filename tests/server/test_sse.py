@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.client.rig import on_loop
 from tests.engine.watchrig import WatchRig
+from tests.server.api import serving
 from tests.server.piping import Edge, Pipe
-from tests.server.sserig import Frame, parse_frame
+from tests.server.sserig import Frame, listening, parse_frame, watching
 from topics.engine.events import Event, Kind
 from topics.server.principal import EVERYBODY
 from topics.server.sse import NAMED_MAX, EventStream, error_frame, nameless, whole, whole_chunk
@@ -349,3 +353,16 @@ def test_a_stream_that_opens_full_has_the_time_of_a_slow_client() -> None:
     rig.clock.advance(11_000)
     pipe.tick(rig.clock.ticks_ns())
     assert not pipe.ended, "nothing was read for 11 of 30 seconds"
+
+
+@on_loop
+async def test_who_asks_for_the_head_of_a_stream_takes_it_from_nobody(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await api.write("jobs", 1)
+        url = await watching(api, {"jobs": {}})
+        async with listening(api, url) as stream:
+            assert (await stream.until("record"))[-1].seqs == [1]
+            head = await api.call("HEAD", url)
+            assert (head.status, head.raw) == (200, b"")
+            await api.write("jobs", 2)
+            assert (await stream.until("record"))[-1].seqs == [2]

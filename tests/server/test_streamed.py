@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.client.rig import settle
 from tests.server.httprig import both_loops, echo, get, run, serving
 from tests.server.outlets import Tape, streamed
+from topics.server.message import Response
 
 
 @both_loops
@@ -42,6 +43,24 @@ def test_a_stream_on_a_connection_that_was_just_dropped_is_opened_and_closed(loo
             await tape.until("closed")
             assert tape.heard == ["opened", "closed"]
             assert await caller.ended()
+
+    run(scenario, loop)
+
+
+@both_loops
+def test_a_stream_behind_more_than_it_may_have_waiting_is_opened_full(loop: str) -> None:
+    async def scenario() -> None:
+        async with serving(write_buffer_high_bytes=1 << 30) as rig:
+            tape = Tape({"drained": lambda stream: stream.end()})
+            large = Response(200, body=bytes(16 << 20))
+            rig.answers = lambda request: large if request.path == "/large" else streamed(tape)
+            caller = await rig.call()
+            caller.send(get("/large") + get("/stream"))
+            await tape.until("opened")
+            assert tape.heard == ["opened"] and tape.open.full
+            assert len((await caller.answer()).body) == 16 << 20
+            await tape.until("closed")
+            assert tape.heard == ["opened", "drained", "closed"]
 
     run(scenario, loop)
 

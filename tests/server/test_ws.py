@@ -9,8 +9,12 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
 from tests.client.rig import soon
+from tests.server.piping import Pipe
 from tests.server.wsrig import Rig, Talker, run
 from topics.limits import WS_PING_MS, WS_PUBLISHES_MAX
+from topics.server.principal import EVERYBODY
+from topics.server.streaming import Upgrade
+from topics.server.ws import WebSocket
 
 PING_S = WS_PING_MS / 1000
 
@@ -106,6 +110,30 @@ def test_a_slow_consumer_is_told_and_closed_and_nobody_else_is_held_up(tmp_path:
             assert (await again.hear_ops("record"))[0]["from_seq"] == last_seq
 
     run(tmp_path, scenario, watch_buffer_bytes=100_000)
+
+
+class HeldPipe(Pipe):
+    """A connection that can be kept from reading."""
+
+    held = False
+
+    def pause_reading(self) -> None:
+        self.held = True
+
+
+def test_a_socket_that_opens_full_has_the_time_of_a_slow_client(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        socket = WebSocket(rig.server._context, EVERYBODY, "c", [])
+        pipe = HeldPipe(Upgrade(101, outlet=socket, buffer_bytes=1000), full=True)
+        assert pipe.held, "its messages wait"
+        rig.clock.advance(999)
+        pipe.tick(rig.clock.ticks_ns())
+        assert not pipe.ended
+        rig.clock.advance(1)
+        pipe.tick(rig.clock.ticks_ns())
+        assert pipe.ended and b"too much was left unread" in pipe.unread
+
+    run(tmp_path, scenario, slow_consumer_timeout_ms=1000)
 
 
 def test_a_consumer_that_reads_again_in_time_gets_all_of_it(tmp_path: Path) -> None:

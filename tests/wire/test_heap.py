@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -164,3 +165,59 @@ def test_dead_letters_are_chosen_by_what_is_true_of_them() -> None:
 
 def test_an_empty_purge_is_all_of_it() -> None:
     assert (decode_purge(b" "), decode_purge(b"{}"), decode_purge(body(partition_id=3))) == (None, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("decode", "text", "field"),
+    [
+        (decode_make, b'{"topic":"a","topic":"b"}', "topic"),
+        (decode_make, b'{"topic":"a","dlq_policy":{"enabled":false,"enabled":true}}', "dlq_policy.enabled"),
+        (decode_enqueue, b'{"topic":"a","priority":1,"priority":null}', "priority"),
+        (decode_enqueue, b'{"topic":"a","payload_json":{"topic":1,"topic":2},"payload_json":{}}', "payload_json"),
+        (decode_enqueue, rb'{"topic":"a","t\u006fpic":"b"}', "topic"),
+        (decode_batch, b'{"messages":[],"messages":[{"topic":"a"}]}', "messages"),
+        (
+            decode_batch,
+            b'{"messages":[{"topic":"a","priority":1,"priority":2},{"topic":"b"}]}',
+            "messages[0].priority",
+        ),
+        (decode_batch, b'{"requests":[{"topic":"a"},{"topic":"b","epoch":1,"epoch":2}]}', "requests[1].epoch"),
+        (
+            decode_batch,
+            b'{"messages":[{"topic":"a","topic":"b","payload_json":"topic"}]}',
+            "messages[0].topic",
+        ),
+        (decode_pop, b'{"topic":"a","max":1,"max":2}', "max"),
+        (decode_settle, b'{"topic":"a","lease_token":"t","lease_token":"u"}', "lease_token"),
+        (
+            decode_settle,
+            b'{"topic":"a","leases":[{"lease_token":"t"},{"lease_token":"u","lease_token":"v"}]}',
+            "leases[1].lease_token",
+        ),
+        (decode_move, b'{"message_id":"a","message_id":"b"}', "message_id"),
+        (decode_reprioritize, b'{"message_id":"a","priority":1,"priority":2}', "priority"),
+        (decode_cancel, b'{"message_id":"a","message_id":"a"}', "message_id"),
+        (decode_purge, b'{"partition_id":1,"partition_id":2}', "partition_id"),
+        (decode_dead, b'{"limit":1,"limit":2}', "limit"),
+    ],
+)
+def test_a_key_given_twice_is_refused(decode: Callable[[bytes], object], text: bytes, field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        decode(text)
+    assert (caught.value.detail["field"], caught.value.message) == (field, f"{field} is given twice")
+
+
+def test_a_change_in_which_a_key_is_given_twice_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="max_retries_default is given twice"):
+        decode_change(b'{"max_retries_default":1,"max_retries_default":2}', "jobs", None)
+
+
+def test_keys_of_ours_in_what_is_the_clients_own_are_not_repeated() -> None:
+    own = {"topic": 1, "priority": 2, "payload_json": {"topic": 3}}
+    _, message = decode_enqueue(body(topic="topic", payload_json=own, meta={"priority": "priority"}, priority=None))
+    assert json.loads(message.payload) == own
+    assert message.meta == {"priority": "priority"}
+    asked = decode_settle(
+        body(topic="jobs", leases=[{"lease_token": "lease_token", "message_id": ""}, {"lease_token": "t"}])
+    )
+    assert asked.leases == [LeaseRef("lease_token", ""), LeaseRef("t", "")]

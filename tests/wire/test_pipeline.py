@@ -74,3 +74,8 @@ def test_a_pipeline_is_told_whole() -> None:
     )
     told = msgspec.json.encode(pipeline_fields(state))
     assert msgspec.json.decode(told, type=PipelineState) == state and b'"created":' not in told
+
+
+def test_a_report_in_which_a_key_is_given_twice_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="runner is given twice"):
+        decode_report(b'{"runner": "a", ' + report_body(REPORT, ())[1:])

@@ -33,7 +33,7 @@ from topics.core.facts import Appended, BatchDecided, BatchFinished, StageDroppe
 from topics.core.log import SEQ_BASE, Log
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.records import Records
-from topics.core.registry import META_LOG_ID
+from topics.core.registry import META_LOG_ID, Topic
 from topics.core.transaction import staged_key
 from topics.core.waits import times_of
 from topics.errors import (
@@ -202,7 +202,7 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
         )
     if found is not None and found.decided:
         raise StageConflict(f'stage "{command.stage}" is being published already', stage=command.stage)
-    if command.at is not None and (repeated := _repeated(command, found)) is not None:
+    if command.at is not None and (repeated := _repeated(command, topic, found)) is not None:
         return repeated
     staged = batches.staged_bytes() + command.records.payload_bytes
     if staged > machine.bounds.staged_bytes_max or (found is None and len(batches.stages) >= STAGES_MAX):
@@ -225,16 +225,18 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     appended = Appended(encoded, waits=command.waits)
     log.remember(appended)
     facts.append(StoredFact(log.log_id, True, appended.buffers()))
-    return _staged(found, facts)
+    return _staged(topic, found, facts)
 
 
-def _staged(found: OpenStage, facts: list[StoredFact]) -> Outcome:
+def _staged(topic: Topic, found: OpenStage, facts: list[StoredFact]) -> Outcome:
     """What a stage holds, answered when all of it is safe."""
     log = found.log
     reply = StageState(
         stage=found.stage,
         topic=found.topic,
+        type=topic.config.type,
         partition=found.partition,
+        partitions=topic.config.partitions,
         count=log.count,
         bytes=log.bytes,
         expires_ts=found.expires_ms,
@@ -242,13 +244,13 @@ def _staged(found: OpenStage, facts: list[StoredFact]) -> Outcome:
     return Outcome(reply, facts, must_sync=True, log=log, seq=log.head_seq, durability=Durability.FSYNC)
 
 
-def _repeated(command: Stage, found: OpenStage | None) -> Outcome | None:
+def _repeated(command: Stage, topic: Topic, found: OpenStage | None) -> Outcome | None:
     """The answer to records that are in their stage already; None when they are the next ones."""
     count = 0 if found is None else found.log.count
     if command.at == count:
         return None
     if found is not None and command.at is not None and command.at + command.records.count == count:
-        return _staged(found, [])
+        return _staged(topic, found, [])
     if found is None:
         raise StageNotFound(
             f'there is no stage "{command.stage}": it expired, was aborted, or never was', stage=command.stage

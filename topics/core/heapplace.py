@@ -167,9 +167,3 @@ def is_unicode(text: str) -> bool:
 def reason_of(text: str) -> str:
     """What somebody gave as a reason, as it can be stored: not too long, and Unicode."""
     return text[:HEAP_REASON_CHARS_MAX].encode("utf-8", "replace").decode()
-
-
-def check_count(machine: Machine, count: int, field: str) -> None:
-    most = machine.bounds.claim_max
-    if not 1 <= count <= most:
-        raise InvalidRequest(f"{field} must name 1 to {most}, not {count}", field=field, expected=f"1 to {most}")

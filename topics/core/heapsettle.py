@@ -14,9 +14,10 @@ from topics.core.claim import clamp_lease_ms, stored_fact
 from topics.core.facts import Acked, Extended, Released
 from topics.core.heapcommands import AckMessages, ExtendLeases, NackMessages, ReleaseLeases
 from topics.core.heapfacts import Nacked
-from topics.core.heapplace import HeldLease, Part, check_count, find_heap, find_topic, held_leases, reason_of
+from topics.core.heapplace import HeldLease, Part, find_heap, find_topic, held_leases, reason_of
 from topics.core.leases import LEASED
 from topics.core.outcome import BegunMove, Outcome, StoredFact
+from topics.core.settle import check_count
 from topics.errors import InvalidRequest
 from topics.heapmodel import AckedMessages, ExtendedLeases, NackedMessages
 from topics.limits import HEAP_DELAY_MS_MAX
@@ -42,7 +43,8 @@ def ack(machine: Machine, command: AckMessages, now_ms: int) -> Outcome:
 
 def nack(machine: Machine, command: NackMessages, now_ms: int) -> Outcome:
     check_count(machine, len(command.leases), "leases")
-    _check_ms(command.backoff_ms, "backoff_ms")
+    if command.backoff_ms is not None:
+        check_ms(command.backoff_ms, "backoff_ms")
     topic = find_topic(machine, command.topic)
     held, lost = held_leases(machine, topic, command.leases, command.strict, now_ms)
     facts: list[StoredFact] = []
@@ -75,7 +77,7 @@ def nack(machine: Machine, command: NackMessages, now_ms: int) -> Outcome:
 
 def extend(machine: Machine, command: ExtendLeases, now_ms: int) -> Outcome:
     check_count(machine, len(command.leases), "leases")
-    _check_ms(command.extension_ms, "extension_ms")
+    check_ms(command.extension_ms, "extension_ms")
     topic = find_topic(machine, command.topic)
     held, lost = held_leases(machine, topic, command.leases, command.strict, now_ms)
     deadline_ms = now_ms + clamp_lease_ms(command.extension_ms)
@@ -117,7 +119,8 @@ def _by_part(held: list[HeldLease]) -> list[tuple[Part, list[HeldLease]]]:
     return list(parts.values())
 
 
-def _check_ms(value: int | None, field: str) -> None:
-    if value is not None and not 0 <= value <= HEAP_DELAY_MS_MAX:
+def check_ms(value: int, field: str) -> None:
+    """How long a message may rest, or a lease be extended by."""
+    if not 0 <= value <= HEAP_DELAY_MS_MAX:
         expected = f"milliseconds from 0 to {HEAP_DELAY_MS_MAX}"
         raise InvalidRequest(f"{field} must be {expected}, not {value}", field=field, expected=expected)

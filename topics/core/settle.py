@@ -147,11 +147,8 @@ def extend(machine: Machine, command: Extend, now_ms: int) -> Outcome:
 def check_named(machine: Machine, command: Ack | Nack | Extend | Complete) -> None:
     """The worker, the seqs and the lease ids of a command, before anything is looked up."""
     check_node(command.node)
-    most = machine.bounds.claim_max
     count = len(command.seqs)
-    if not 1 <= count <= most:
-        kind = BatchTooLarge if count > most else InvalidRequest
-        raise kind(f"seqs must name 1 to {most} jobs, not {count}", field="seqs", count=count, expected=f"1 to {most}")
+    check_count(machine, count, "seqs")
     if min(command.seqs) < 1 or max(command.seqs) > U64_MAX:
         raise InvalidRequest("a seq is a whole number from 1", field="seqs", expected="whole numbers from 1 to 2^64-1")
     if command.lease_ids is not None and len(command.lease_ids) != count:
@@ -160,6 +157,14 @@ def check_named(machine: Machine, command: Ack | Nack | Extend | Complete) -> No
             field="lease_ids",
             expected=f"{count} lease ids",
         )
+
+
+def check_count(machine: Machine, count: int, field: str) -> None:
+    """How many leases one command may name."""
+    most = machine.bounds.claim_max
+    if not 1 <= count <= most:
+        kind = BatchTooLarge if count > most else InvalidRequest
+        raise kind(f"{field} must name 1 to {most}, not {count}", field=field, count=count, expected=f"1 to {most}")
 
 
 def split(leases: LeaseTable, command: Ack | Nack | Extend | Complete) -> tuple[list[int], list[int]]:

@@ -269,10 +269,8 @@ class Claiming:
     def born(self, log_ids: Iterable[int]) -> None:
         """Topics were made."""
         for log_id in log_ids:
-            log = self._machine.logs.get(log_id)
-            topic = None if log is None else self._machine.topics.get(log.topic)
-            if topic is not None:
-                self._orphans.made(topic.name, topic.config.type)
+            topic = self._machine.topic(self._machine.logs[log_id].topic)
+            self._orphans.made(topic.name, topic.config.type)
 
     def dropped(self, log_ids: Iterable[int]) -> None:
         """Topics are gone, and nobody will get anything from them."""
@@ -315,9 +313,6 @@ class Claiming:
 
     def _serve(self, line: Line, now_ms: int) -> None:
         """Hand out what there is, unless others may still join."""
-        log = self._machine.logs.get(line.log_id)
-        if log is None or log.queue is None:
-            return
         _, log, queue = find_queue(self._machine, line.topic, line.partition, now_ms)
         lighter, queue.leases.holders.lighter = queue.leases.holders.lighter, set()
         self._rejoin(line, log, sorted(lighter))

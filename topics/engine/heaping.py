@@ -162,10 +162,10 @@ class Heaping(HeapLooking):
         return stream
 
     def _granted(self, stream: PopStream) -> None:
-        line = self._lines.get(stream.topic)
-        if line is not None and stream.popper.connection in line.streams:
-            self._rejoin(line, stream)
-            self._note(line)
+        """One that is open is in a line, and the line is there."""
+        line = self._lines[stream.topic]
+        self._rejoin(line, stream)
+        self._note(line)
 
     def _rejoin(self, line: HeapLine, stream: PopStream) -> None:
         connection = stream.popper.connection
@@ -173,8 +173,7 @@ class Heaping(HeapLooking):
             line.join(HeapWaiter(stream.popper, stream.partitions, FOREVER_MS, stream.deliver, stream.end, stream))
 
     def _close(self, stream: PopStream) -> None:
-        if not stream.is_open:
-            return
+        """Also of one that has ended: what it holds is for others, however it ended."""
         stream.is_open = False
         connection = stream.popper.connection
         line = self._lines.get(stream.topic)
@@ -182,7 +181,7 @@ class Heaping(HeapLooking):
             if connection in line.places:
                 line.leave(line.places[connection])
             self._tidy(line)
-        found = self._machine.topics.get(stream.topic)
+        found = None if self._is_over else self._machine.topics.get(stream.topic)
         if found is not None and self._holds_any(found, connection):
             self._add(self._machine.step(ReleaseLeases(stream.topic, connection), self._now_ms()))
 

@@ -7,6 +7,7 @@ import gc
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
@@ -221,7 +222,7 @@ class Host:
         watch = self.engine.watch
         if log.visible_seq <= above_seq and timeout_s > 0 and self._may_wait(log):
             future: asyncio.Future[None] = self._loop.create_future()
-            give_up = watch.wait(log, above_seq, _setter(future))
+            give_up = watch.wait(log, above_seq, partial(future.set_result, None))
             try:
                 ends = (future,) if until is None else (future, until)
                 await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -399,14 +400,6 @@ def _without_collections() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _setter(future: asyncio.Future[None]) -> Callable[[], None]:
-    def done() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    return done
 
 
 def _finisher(future: asyncio.Future[None]) -> Callable[[Exception | None], None]:

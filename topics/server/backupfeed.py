@@ -30,7 +30,8 @@ class BackupFeed:
         self._clock = clock
         self._room = asyncio.Event()
         self._room.set()
-        self._stream: Stream | None = None
+        self._stream: Stream
+        """From `opened` on; what it is told after its end does nothing."""
         self._task: asyncio.Task[None] | None = None
 
     def opened(self, stream: Stream) -> None:
@@ -41,24 +42,21 @@ class BackupFeed:
 
     def filled(self) -> None:
         self._room.clear()
-        if self._stream is not None:
-            self._stream.wake_at(self._clock.ticks_ns() + STALLED_S * SECOND_NS)
+        self._stream.wake_at(self._clock.ticks_ns() + STALLED_S * SECOND_NS)
 
     def drained(self) -> None:
         self._room.set()
-        if self._stream is not None:
-            self._stream.wake_at(NEVER_NS)
+        self._stream.wake_at(NEVER_NS)
 
     def expired(self) -> None:
         log.warning("a backup was given up: its client has read nothing for %d s", STALLED_S)
-        self._drop()
+        self._stream.abort()
 
     def stopping(self) -> None:
         log.warning("a backup was given up: the server stops")
-        self._drop()
+        self._stream.abort()
 
     def closed(self) -> None:
-        self._stream = None
         if self._task is None:
             # Never opened: the client was gone, or wanted the head only.
             self._task = asyncio.get_running_loop().create_task(self._end())
@@ -81,10 +79,6 @@ class BackupFeed:
 
     async def _end(self) -> None:
         await self._backup.__aexit__(None, None, None)
-
-    def _drop(self) -> None:
-        if self._stream is not None:
-            self._stream.abort()
 
 
 _ending: set[asyncio.Task[None]] = set()

@@ -14,7 +14,6 @@ from topics.heapmodel import HeapInfo, HeapStats
 from topics.server.exposition import Family, counter, gauge, histogram
 from topics.server.heaplatency import SAMPLE, HeapLatency
 from topics.server.principal import Principal
-from topics.storage.wal import Wal
 
 PARTITIONS_SHOWN_MAX: Final = 1000
 """Partitions in the families by heap; those of the first names, when there are more."""
@@ -61,9 +60,8 @@ def of_heaps(engine: Engine, principal: Principal, latency: HeapLatency) -> Iter
     yield gauge("topics_heap_pops_waiting", "Pops that wait for a message.", engine.heaps.waiting_count())
     yield gauge("topics_heap_streams", "Streams that messages are pushed to.", engine.heaps.stream_count())
     yield gauge("snapshot_bytes", "Bytes of the newest snapshot, of all topics.", engine.store.snapshots.size_bytes)
-    if isinstance(engine.wal, Wal):
-        written = sum(engine.wal.metrics(shard).bytes_written for shard in range(engine.wal.shards))
-        yield counter("wal_bytes_written_total", "The same as topics_wal_bytes_written_total.", written)
+    written = sum(engine.wal.metrics(shard).bytes_written for shard in range(engine.wal.shards))
+    yield counter("wal_bytes_written_total", "The same as topics_wal_bytes_written_total.", written)
     doc = "Whether there are more heaps than the families by heap show."
     yield gauge("topics_heap_metrics_truncated", doc, int(truncated))
 

@@ -20,7 +20,7 @@ from topics.server.pipelinemetrics import of_pipelines
 from topics.server.principal import Principal
 from topics.server.routermetrics import of_routers
 from topics.server.traffic import SAMPLE
-from topics.storage.wal import Wal
+from topics.storage.commitlog import CommitLog
 from topics.storage.walmetrics import Histogram, ShardMetrics
 
 LOGS_SHOWN_MAX = 1000
@@ -40,8 +40,7 @@ def collect(context: Context, principal: Principal) -> list[Family]:
         families += of_heaps(engine, principal, context.heap_latency)
         families += _checkpoints(engine)
         families += _backups(engine)
-        if isinstance(engine.wal, Wal):
-            families += _wal(engine.wal)
+        families += _wal(engine.wal)
     return families
 
 
@@ -166,7 +165,7 @@ def _backups(engine: Engine) -> Iterator[Family]:
     yield gauge("topics_backup_last_ms", doc, engine.last_backup_ms)
 
 
-def _wal(wal: Wal) -> Iterator[Family]:
+def _wal(wal: CommitLog) -> Iterator[Family]:
     shards = [wal.metrics(shard) for shard in range(wal.shards)]
     for name, doc, value in _wal_counters(shards):
         yield counter(f"topics_wal_{name}_total", doc, value)

@@ -18,7 +18,6 @@ from topics.server.context import Context
 from topics.server.sampling import Sampler
 from topics.server.series import Series
 from topics.server.storagesize import StorageSize, measure
-from topics.storage.wal import Wal
 
 SIGNS_BEATS: Final = 10
 LAGS_KEPT: Final = 30
@@ -77,9 +76,7 @@ class Observer:
         self.alerts.update(self._signs(engine), self._context.clock.now_ms())
 
     def _signs(self, engine: Engine) -> Signs:
-        shards = (
-            [engine.wal.metrics(shard) for shard in range(engine.wal.shards)] if isinstance(engine.wal, Wal) else []
-        )
+        shards = [engine.wal.metrics(shard) for shard in range(engine.wal.shards)]
         stopped = tuple(number for number, each in enumerate(shards) if each.read_only)
         totals = engine.machine.totals
         self._overruns.append(totals.overrun_count)

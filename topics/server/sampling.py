@@ -16,7 +16,6 @@ from topics.engine.engine import Engine
 from topics.server.context import Context
 from topics.server.storagesize import StorageSize
 from topics.server.traffic import RouteTraffic, Traffic
-from topics.storage.wal import Wal
 from topics.storage.walmetrics import Histogram
 
 WRITES: Final = frozenset(
@@ -66,11 +65,10 @@ class Sampler:
         values["records"] = self._records(engine) / elapsed_s
         values |= self._latencies("write", (route.duration_us for route in _routes(context.traffic, WRITES)))
         values |= self._latencies("read", (route.duration_us for route in _routes(context.traffic, READS)))
-        if isinstance(engine.wal, Wal):
-            shards = [engine.wal.metrics(shard) for shard in range(engine.wal.shards)]
-            values["wal_bytes"] = self._per_second("wal_bytes", sum(each.bytes_written for each in shards), elapsed_s)
-            values["syncs"] = self._per_second("syncs", sum(each.fsyncs for each in shards), elapsed_s)
-            values |= self._latencies("sync", (each.sync_us for each in shards))
+        shards = [engine.wal.metrics(shard) for shard in range(engine.wal.shards)]
+        values["wal_bytes"] = self._per_second("wal_bytes", sum(each.bytes_written for each in shards), elapsed_s)
+        values["syncs"] = self._per_second("syncs", sum(each.fsyncs for each in shards), elapsed_s)
+        values |= self._latencies("sync", (each.sync_us for each in shards))
         return values | {
             "connections": float(len(self._connections)),
             "streams": float(context.quota.stream_count),

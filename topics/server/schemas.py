@@ -387,7 +387,8 @@ COMPONENTS: dict[str, Schema] = {
         {
             "stage": TEXT,
             "topic": NAME,
-            "partition": PARTITION_NUMBER,
+            "type": _strings(TopicType),
+            **_SEVERAL,
             "count": COUNT,
             "bytes": COUNT,
             "expires_ts": {"type": "integer"},

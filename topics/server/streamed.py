@@ -44,14 +44,15 @@ class StreamedProtocol(HttpProtocol):
         head, chunked, response = opening
         self._out.append(head)
         self._write()
+        if not self._transport.is_closing():
+            # What waits already may be more than the stream may have waiting: that is known before it is opened.
+            self._transport.set_write_buffer_limits(high=response.buffer_bytes)
+            self._transport.resume_reading()
         stream = Stream(self._transport, self, chunked)
         stream.full = self._write_paused
         attached = self._attached = Attachment(response, stream)
         self._blocked = True
         self.deadline_ns = NEVER_NS
-        if not self._transport.is_closing():
-            self._transport.set_write_buffer_limits(high=response.buffer_bytes)
-            self._transport.resume_reading()
         attached.open()
         self._hand_over()
         if self._client_ended:

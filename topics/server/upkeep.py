@@ -38,13 +38,12 @@ class Upkeep:
         self.start(loop)
         self._beats += 1
         context = self._context
-        if context.host is None or context.draining:
+        host, observer, audit = context.host, context.observer, context.audit
+        if host is None or observer is None or audit is None or context.draining:
             return
         context.open_streams.sweep()
-        if context.observer is not None:
-            keep(context, context.observer.beat(context.host.engine))
-        if context.audit is not None:
-            keep(context, context.audit.mirror())
+        keep(context, observer.beat(host.engine))
+        keep(context, audit.mirror())
         if self._beats % MINUTE_BEATS == 0:
             self.note_used_keys()
 

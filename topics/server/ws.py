@@ -60,7 +60,8 @@ class WebSocket:
         self._compresses = bool(extensions)
         self.form: Form = wsframes.bare if self._compresses else wsframes.framed
         self._commands = Commands(context, principal, connection_id, self)
-        self._stream: Stream | None = None
+        self._stream: Stream
+        """From `opened` on; what it is told after its end does nothing."""
         self._pieces: list[bytes] = []
         """Of a message that comes in fragments."""
         self._is_text = True
@@ -80,7 +81,10 @@ class WebSocket:
     def opened(self, stream: Stream) -> None:
         self._stream = stream
         self._ping_ns = self._clock.ticks_ns() + WS_PING_MS * NS_PER_MS
-        self._arm()
+        if stream.full:
+            self.filled()
+        else:
+            self._arm()
 
     def received(self, data: bytes) -> None:
         self._heard = True
@@ -124,7 +128,6 @@ class WebSocket:
         self._close_if_stopped()
 
     def closed(self) -> None:
-        self._stream = None
         self._waiting.clear()
         self._pieces.clear()
         self._commands.close()
@@ -172,15 +175,15 @@ class WebSocket:
 
     def _has_room(self) -> bool:
         stream = self._stream
-        return stream is not None and not stream.full and self._commands.in_flight < WS_PUBLISHES_MAX
+        return not stream.ended and not stream.full and self._commands.in_flight < WS_PUBLISHES_MAX
 
     def _hold(self) -> None:
-        if not self._holding and self._stream is not None:
+        if not self._holding:
             self._holding = True
             self._stream.pause_reading()
 
     def _let_go(self) -> None:
-        if self._holding and self._stream is not None:
+        if self._holding:
             self._holding = False
             self._heard = True
             self._stream.resume_reading()
@@ -188,20 +191,17 @@ class WebSocket:
     # ---- messages out
 
     def tell(self, message: bytes) -> None:
-        stream, protocol = self._stream, self._protocol
-        if stream is None:
-            return
-        if self._compresses and protocol.state is OPEN:
-            protocol.send_text(message)
+        if self._compresses and self._protocol.state is OPEN:
+            self._protocol.send_text(message)
             self._write_protocol()
         else:
             # The library may have met the end of the connection already, but its close frame is not written yet.
-            stream.write(wsframes.text_frame(message))
+            self._stream.write(wsframes.text_frame(message))
 
     def forward(self, subscription: Subscription, frame: bytes) -> None:
         if self._compresses:
             self.tell(frame)
-        elif self._stream is not None:
+        else:
             self._stream.write(frame)
 
     def answered(self) -> None:
@@ -211,20 +211,16 @@ class WebSocket:
 
     def _write_protocol(self) -> None:
         """What the library has to say: pongs, compressed messages, the close frame."""
-        stream = self._stream
-        if stream is None:
-            return
         for piece in self._protocol.data_to_send():
             if piece:
-                stream.write(piece)
+                self._stream.write(piece)
         if self._protocol.close_expected():
-            stream.end(close=True)
+            self._stream.end(close=True)
 
     # ---- time and the end
 
     def _keep_alive(self, now_ns: int) -> bool:
         """Ping; False when the client is dropped because it has not answered the last one."""
-        assert self._stream is not None
         # Who is not read from cannot be heard.
         if not self._heard and not self._holding:
             self._stream.abort()
@@ -236,15 +232,14 @@ class WebSocket:
         return True
 
     def _arm(self) -> None:
-        if self._stream is not None:
-            slow_ns = self._ping_ns if self._full_since_ns is None else self._full_since_ns + self._slow_ns
-            self._stream.wake_at(min(self._ping_ns, slow_ns))
+        slow_ns = self._ping_ns if self._full_since_ns is None else self._full_since_ns + self._slow_ns
+        self._stream.wake_at(min(self._ping_ns, slow_ns))
 
     def _close_if_stopped(self) -> None:
         if self._stopping and not self._commands.in_flight:
             self._close(CloseCode.GOING_AWAY, "the server is stopping")
 
     def _close(self, code: CloseCode, reason: str) -> None:
-        if self._stream is not None and self._protocol.state is OPEN:
+        if self._protocol.state is OPEN:
             self._protocol.send_close(code, reason)
             self._write_protocol()

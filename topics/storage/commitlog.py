@@ -28,6 +28,7 @@ import msgspec
 
 from topics.errors import TopicsError
 from topics.storage.fs import Buffer
+from topics.storage.walmetrics import ShardMetrics
 
 ALL_POSITIONS = 2**64 - 1
 
@@ -106,6 +107,9 @@ class CommitLog(Protocol):
 
     def queued_bytes(self, shard: int) -> int:
         """What was appended and has not reached the operating system yet."""
+
+    def metrics(self, shard: int) -> ShardMetrics:
+        """What a shard has counted since it was opened."""
 
     def tail(self, log_id: int) -> int:
         """The position of the log's last entry, appended or stored; 0 when it has none."""

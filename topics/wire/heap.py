@@ -1,13 +1,14 @@
 """The bodies of `/v1`: heaps and their messages, by the names of the gRPC contract.
 
 A payload is base64 in `payload`, or JSON as it is in `payload_json`. Numbers of 64 bits may come as text, since not
-every language can write them otherwise. Durations are seconds, see `duration.py`.
+every language can write them otherwise. Durations are seconds, see `duration.py`. A key given twice is refused, see
+`once.py`; what is in `payload_json` and `meta` is the client's own.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -20,10 +21,12 @@ from topics.model import Mode
 from topics.wire import json
 from topics.wire.duration import Duration, duration_ms, optional_ms
 from topics.wire.numbers import whole
+from topics.wire.once import Walk, refuse_repeated, root_of
 
 NO_JSON = Raw()
 """Stands for a payload that is no JSON; an explicit null is one."""
 
+Body = TypeVar("Body", bound=msgspec.Struct)
 Number = int | str
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
@@ -174,6 +177,7 @@ _MODES = {0: Mode.MIN, 1: Mode.MAX, "MIN": Mode.MIN, "MAX": Mode.MAX, "min": Mod
 def decode_make(body: bytes) -> tuple[str, dict[str, object]]:
     """The name of a new heap, and its config as a topic has it."""
     parsed = json.decode(_makes, body)
+    _refuse_repeated_config(body, parsed)
     topic = check_topic(parsed.topic)
     fields = _config(topic, parsed, None)
     if parsed.mode is not None:
@@ -190,7 +194,17 @@ def decode_make(body: bytes) -> tuple[str, dict[str, object]]:
 
 def decode_change(body: bytes, topic: str, dlq_topic: str | None) -> dict[str, object]:
     """What a change of a heap's config names. Its dead letters go on going where they went."""
-    return _config(topic, json.decode(_configs, body), dlq_topic)
+    parsed = json.decode(_configs, body)
+    _refuse_repeated_config(body, parsed)
+    return _config(topic, parsed, dlq_topic)
+
+
+def _refuse_repeated_config(body: bytes, parsed: _Config) -> None:
+    def ours(root: json.Pairs) -> list[tuple[str, json.Pairs]]:
+        policy = root.last("dlq_policy")
+        return [("", root), *([("dlq_policy", policy)] if isinstance(policy, json.Pairs) else [])]
+
+    refuse_repeated(body, ours, [parsed], [] if parsed.dlq_policy is None else [parsed.dlq_policy])
 
 
 def _config(topic: str, parsed: _Config, dlq_topic: str | None) -> dict[str, object]:
@@ -217,12 +231,19 @@ def _config(topic: str, parsed: _Config, dlq_topic: str | None) -> dict[str, obj
 
 def decode_enqueue(body: bytes) -> tuple[str, NewMessage]:
     parsed = json.decode(_messages, body)
+    refuse_repeated(body, root_of, [parsed], data=lambda: [bytes(parsed.payload_json)])
     return check_topic(parsed.topic), _new_message(parsed, "")
 
 
 def decode_batch(body: bytes) -> tuple[list[tuple[str, NewMessage]], str]:
     """The messages of a batch, each with its heap, and the name of its transaction."""
     parsed = json.decode(_batches, body)
+    messages, requests = parsed.messages or [], parsed.requests or []
+
+    def data() -> list[bytes]:
+        return [bytes(each.payload_json) for each in (*messages, *requests)]
+
+    refuse_repeated(body, _root_and("messages", "requests"), [parsed], messages, requests, data=data)
     given = parsed.messages if parsed.messages is not None else parsed.requests
     if given is None:
         raise InvalidRequest("messages is required", field="messages", expected="a list of messages")
@@ -259,7 +280,7 @@ def _new_message(parsed: _Message, field: str) -> NewMessage:
 
 
 def decode_pop(body: bytes) -> PopRequest:
-    parsed = json.decode(_pops, body)
+    parsed = _decode(_pops, body)
     partitions = parsed.partition_ids or []
     for index, partition in enumerate(partitions):
         whole(f"partition_ids[{index}]", partition, PARTITIONS_MAX - 1)
@@ -275,6 +296,7 @@ def decode_pop(body: bytes) -> PopRequest:
 
 def decode_settle(body: bytes, needs_extension: bool = False) -> SettleRequest:
     parsed = json.decode(_settles, body)
+    refuse_repeated(body, _root_and("leases"), [parsed], parsed.leases or [])
     if parsed.leases is not None and parsed.lease_token is not None:
         message = "lease_token and leases both say which: give one of them"
         raise InvalidRequest(message, field="leases", expected="lease_token or leases")
@@ -303,30 +325,30 @@ def decode_settle(body: bytes, needs_extension: bool = False) -> SettleRequest:
 
 def decode_move(body: bytes) -> tuple[str, str]:
     """A message id, and why."""
-    parsed = json.decode(_moves, body)
+    parsed = _decode(_moves, body)
     return parsed.message_id, parsed.reason or ""
 
 
 def decode_reprioritize(body: bytes) -> tuple[str, int]:
-    parsed = json.decode(_reprioritizes, body)
+    parsed = _decode(_reprioritizes, body)
     return parsed.message_id, number("priority", parsed.priority, I64_MIN, I64_MAX)
 
 
 def decode_cancel(body: bytes) -> str:
-    return json.decode(_cancels, body).message_id
+    return _decode(_cancels, body).message_id
 
 
 def decode_purge(body: bytes) -> int | None:
     """The partition, None for all of them; an empty body says nothing."""
     if not body.strip():
         return None
-    partition = json.decode(_purges, body).partition_id
+    partition = _decode(_purges, body).partition_id
     return None if partition is None else whole("partition_id", partition, PARTITIONS_MAX - 1)
 
 
 def decode_dead(body: bytes) -> DeadRequest:
     """Which dead letters; an empty body is all of them."""
-    parsed = json.decode(_deads, body if body.strip() else b"{}")
+    parsed = _decode(_deads, body if body.strip() else b"{}")
     least, most = parsed.priority_min, parsed.priority_max
     return DeadRequest(
         DeadFilter(
@@ -340,6 +362,28 @@ def decode_dead(body: bytes) -> DeadRequest:
         whole("limit", parsed.limit, U64_MAX),
         bool(parsed.dry_run),
     )
+
+
+# ---- what they share
+
+
+def _decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
+    """A body without objects in it."""
+    parsed = json.decode(decoder, body)
+    refuse_repeated(body, root_of, [parsed])
+    return parsed
+
+
+def _root_and(*lists: str) -> Walk:
+    """The body itself, and the objects in lists of it."""
+
+    def ours(root: json.Pairs) -> list[tuple[str, json.Pairs]]:
+        return [
+            ("", root),
+            *((f"{name}[{place}]", each) for name in lists for place, each in enumerate(root.last(name) or ())),
+        ]
+
+    return ours
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

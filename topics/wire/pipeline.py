@@ -39,6 +39,7 @@ def decode_pipeline(body: bytes) -> PipelineBody:
 def decode_report(body: bytes) -> tuple[PipelineReport, tuple[LogLine, ...]]:
     """What a runner says, and its new lines of log."""
     parsed = json.decode(_report, body or b"{}")
+    json.refuse_repeated_keys(body or b"{}", lambda root: [("", root)])
     for field, values, most in (("logs", parsed.logs, REPORT_LINES_MAX), ("routes", parsed.routes, REPORT_ROUTES_MAX)):
         if len(values) > most:
             raise InvalidRequest(

@@ -19,6 +19,8 @@ from topics.server.grpc.settling import Settling
 from topics.storage.fs import RealFs
 from topics.testing import FaultFs
 
+MOST = 1000
+
 
 def settle(*messages: PoppedMessage) -> proto.Settle:
     leases = [{"message_id": each.message_id, "lease_token": each.lease_token} for each in messages]
@@ -38,7 +40,7 @@ def test_what_is_refused_at_once_is_told_at_the_end(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with opened(tmp_path) as host:
             told: list[str] = []
-            settling = Settling("gone", settle(*await popped(host, 2)))
+            settling = Settling("gone", settle(*await popped(host, 2)), MOST)
             await settling.begin(host, lambda: told.append("news"))
             assert settling.is_done and told == ["news"]
             with pytest.raises(TopicNotFound, match="gone"):
@@ -54,7 +56,7 @@ def test_what_the_disk_refuses_is_told_at_the_end(tmp_path: Path) -> None:
         async with opened(tmp_path, fs=fs) as host:
             messages = await popped(host, 2)
             fs.fail("write_at", errno.EIO, path="*.wal", always=True)
-            settling = Settling("jobs", settle(*messages))
+            settling = Settling("jobs", settle(*messages), MOST)
             await settling.begin(host)
             with pytest.raises(LogStopped):
                 await settling.answered()

@@ -48,12 +48,12 @@ class Rig:
             call.cancel()
 
 
-def on_work(scenario: Callable[[Rig], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+def on_work(scenario: Callable[[Rig], Coroutine[Any, Any, None]], **settings: int) -> Callable[[], None]:
     def test() -> None:
         async def run() -> None:
             async with (
                 asyncio.timeout(GUARD_S),
-                testing.server(no_grpc=False) as server,
+                testing.server(no_grpc=False, **settings) as server,
                 grpc.aio.insecure_channel(server.grpc_address) as channel,
             ):
                 request = proto.MakeHeapReq(topic="jobs", max_retries_default=0)
@@ -162,25 +162,55 @@ async def test_what_is_no_work_is_refused(rig: Rig) -> None:
         assert await code_of(waiting.read()) is grpc.StatusCode.NOT_FOUND
 
 
-BELOW_NOUGHT = {"backoff_override": proto.Duration(seconds=-1)}
+async def settle_more_than_one_command_may_name(rig: Rig) -> None:
+    await rig.put(*(b"%d" % number for number in range(15)))
+    async with rig.working(15) as call:
+        items = [lease(item) for item in await received(call, 15)]
+        settle = proto.Settle(
+            number=1,
+            acks=[*items[:5], {"message_id": "m", "lease_token": "nonsense"}],
+            nacks=[item | {"undelivered": True} for item in items[5:10]],
+            extensions=[item | {"extension": proto.Duration(seconds=900)} for item in items[10:]],
+        )
+        await call.write(proto.WorkRequest(settle=settle))
+        answer = (await call.read()).settled
+        assert (answer.number, answer.acked, answer.nacked, answer.extended) == (1, 5, 5, 5)
+        assert [(refused.message_id, refused.place) for refused in answer.refused] == [("m", 5)]
+
+
+test_a_settle_takes_more_than_one_command_may_name = on_work(settle_more_than_one_command_may_name, max_claim=2)
+
+BELOW_NOUGHT = proto.Duration(seconds=-1)
+TOO_LONG = proto.Duration(seconds=366 * 24 * 60 * 60)
+
+
+def refused_of(first: Any, second: Any) -> list[Any]:
+    """Settles with an ack that could be done, and with a time that no message can have."""
+    acks = [lease(first)]
+    return [
+        *(
+            proto.Settle(acks=acks, nacks=[lease(second) | {"backoff_override": bad}])
+            for bad in (BELOW_NOUGHT, TOO_LONG)
+        ),
+        *(proto.Settle(acks=acks, extensions=[lease(second) | {"extension": bad}]) for bad in (BELOW_NOUGHT, TOO_LONG)),
+    ]
 
 
 @on_work
 async def test_a_settle_that_is_refused_ends_its_stream(rig: Rig) -> None:
     await rig.put(b"0", b"1")
-    async with rig.working(2) as call:
-        first, second = await received(call, 2)
-        settle = proto.Settle(number=1, acks=[lease(first)], nacks=[lease(second) | BELOW_NOUGHT])
-        await call.write(proto.WorkRequest(settle=settle))
-        assert await code_of(call.read()) is grpc.StatusCode.INVALID_ARGUMENT
+    for number in range(4):
+        async with rig.working(2) as call:
+            settle = refused_of(*await received(call, 2))[number]
+            await call.write(proto.WorkRequest(settle=settle))
+            assert await code_of(call.read()) is grpc.StatusCode.INVALID_ARGUMENT
 
 
 @on_work
 async def test_a_settle_that_is_refused_changes_nothing(rig: Rig) -> None:
     await rig.put(b"0", b"1")
     async with rig.working(2) as call:
-        first, second = await received(call, 2)
-        settle = proto.Settle(acks=[lease(first)], nacks=[lease(second) | BELOW_NOUGHT])
-        settled = calling(rig.channel, HEAPS, "SettleMany")(proto.SettleReq(topic="jobs", settle=settle))
-        assert await code_of(settled) is grpc.StatusCode.INVALID_ARGUMENT
-        assert (await rig.heap()).info.stats.inflight_messages == 2
+        for settle in refused_of(*await received(call, 2)):
+            settled = calling(rig.channel, HEAPS, "SettleMany")(proto.SettleReq(topic="jobs", settle=settle))
+            assert await code_of(settled) is grpc.StatusCode.INVALID_ARGUMENT
+            assert (await rig.heap()).info.stats.inflight_messages == 2

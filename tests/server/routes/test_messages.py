@@ -187,3 +187,26 @@ async def test_a_pop_whose_client_is_gone_holds_nothing(tmp_path: Path) -> None:
         while len(rig.server._connections):
             await asyncio.sleep(0)
         assert not rig.engine.heaps.waiting_count()
+
+
+@on_loop
+async def test_more_leases_than_one_call_may_name_are_refused_as_such(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_claim=1) as api:
+        await make(api)
+        for path in ("/v1/ack", "/v1/nack", "/v1/extend"):
+            many = {"topic": "jobs", "leases": [{"lease_token": "a"}, {"lease_token": "b"}], "extension": 1}
+            told = await api.post(path, many)
+            assert told.refusal == (400, "INVALID_ARGUMENT")
+            assert (told.error["reason"], told.error["detail"]["field"]) == ("batch_too_large", "leases")
+            none = await api.post(path, many | {"leases": []})
+            assert (none.status, none.error["reason"]) == (400, "invalid_request")
+
+
+@on_loop
+async def test_a_key_given_twice_is_refused_and_nothing_is_enqueued(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await make(api)
+        told = await api.post("/v1/enqueue", b'{"topic": "jobs", "priority": 1, "priority": 2}')
+        assert told.refusal == (400, "INVALID_ARGUMENT")
+        assert (told.error["reason"], told.error["detail"]["field"]) == ("invalid_request", "priority")
+        assert await pop(api) == []

@@ -28,7 +28,9 @@ async def test_stages_appear_together_and_once(tmp_path: Path) -> None:
         assert state == {
             "stage": "s1",
             "topic": "a",
+            "type": "log",
             "partition": 0,
+            "partitions": 1,
             "count": 2,
             "bytes": 2,
             "expires_ts": state["expires_ts"],

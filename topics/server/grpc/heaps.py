@@ -63,7 +63,7 @@ class Heaps:
     async def settle_many(self, asker: Asker, request: Any) -> Any:
         topic = named(asker, request.topic)
         host = self._host
-        settling = Settling(topic, request.settle)
+        settling = Settling(topic, request.settle, self._context.settings.max_claim)
         await settling.begin(host)
         return await settling.answered()
 

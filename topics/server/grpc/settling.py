@@ -1,7 +1,9 @@
 """One `Settle`: acks, nacks and extends of leased messages, decided together, with one answer.
 
 A lease that is not there any more is named in the answer and does not keep the others from being settled. Nacks that
-rest for the same time for the same reason are one command, and so are extensions of the same length.
+rest for the same time for the same reason are one command, and so are extensions of the same length; what is more than
+one command may name becomes several, between which the loop does other work. A time that is refused is found before
+the first of them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from topics.core.heapcommands import AckMessages, ExtendLeases, NackMessages
+from topics.core.heapsettle import check_ms
 from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.errors import LeaseLost, TopicsError
@@ -25,8 +28,8 @@ Command = AckMessages | NackMessages | ExtendLeases
 
 
 class Settling:
-    def __init__(self, topic: str, settle: Any) -> None:
-        self._commands = list(commands(topic, settle))
+    def __init__(self, topic: str, settle: Any, most: int) -> None:
+        self._commands = list(commands(topic, settle, most))
         self._begun = False
         self._waiting = 0
         self._error: TopicsError | None = None
@@ -35,8 +38,9 @@ class Settling:
 
     async def begin(self, host: Host, news: Callable[[], None] = lambda: None) -> None:
         """Decide everything; `news` is called when that is durable."""
-
-        for command, places in self._commands:
+        for number, (command, places) in enumerate(self._commands):
+            if number:
+                await asyncio.sleep(0)
             self._waiting += 1
             try:
                 ticket = await host.admit(command)
@@ -95,25 +99,38 @@ class Settling:
             answer.refused.add(message_id=lost.message_id, code=LOST, message=lost.reason, place=place)
 
 
-def commands(topic: str, settle: Any) -> Iterator[tuple[Command, Sequence[int]]]:
-    """Each with the places that its leases have in the settle."""
-    if settle.acks:
-        leases = [LeaseRef(lease.lease_token, lease.message_id) for lease in settle.acks]
-        yield AckMessages(topic, leases, False), range(len(leases))
+def commands(topic: str, settle: Any, most: int) -> Iterator[tuple[Command, Sequence[int]]]:
+    """Each names `most` leases at most, and comes with the places that they have in the settle."""
+    acks = [LeaseRef(lease.lease_token, lease.message_id) for lease in settle.acks]
+    for first in range(0, len(acks), most):
+        leases = acks[first : first + most]
+        yield AckMessages(topic, leases, False), range(first, first + len(leases))
     nacks: dict[tuple[int | None, str, bool], list[int]] = {}
     for place, nack in enumerate(settle.nacks):
         backoff_ms = None
         if nack.HasField("backoff_override"):
-            backoff_ms = values.milliseconds("backoff_override", nack.backoff_override)
+            backoff_ms = _milliseconds("backoff_override", nack.backoff_override)
         nacks.setdefault((backoff_ms, nack.reason, nack.undelivered), []).append(place)
-    for (backoff_ms, reason, undelivered), places in nacks.items():
-        leases = _leases(settle.nacks, places)
-        yield NackMessages(topic, leases, backoff_ms, reason, undelivered, False), places
+    for (backoff_ms, reason, undelivered), all_places in nacks.items():
+        for places in _parts(all_places, most):
+            leases = _leases(settle.nacks, places)
+            yield NackMessages(topic, leases, backoff_ms, reason, undelivered, False), places
     extensions: dict[int, list[int]] = {}
     for place, each in enumerate(settle.extensions):
-        extensions.setdefault(values.milliseconds("extension", each.extension), []).append(place)
-    for extension_ms, places in extensions.items():
-        yield ExtendLeases(topic, _leases(settle.extensions, places), extension_ms, False), places
+        extensions.setdefault(_milliseconds("extension", each.extension), []).append(place)
+    for extension_ms, all_places in extensions.items():
+        for places in _parts(all_places, most):
+            yield ExtendLeases(topic, _leases(settle.extensions, places), extension_ms, False), places
+
+
+def _parts(places: list[int], most: int) -> Iterator[list[int]]:
+    return (places[first : first + most] for first in range(0, len(places), most))
+
+
+def _milliseconds(field: str, duration: Any) -> int:
+    found = values.milliseconds(field, duration)
+    check_ms(found, field)
+    return found
 
 
 def _leases(many: Any, places: Sequence[int]) -> list[LeaseRef]:

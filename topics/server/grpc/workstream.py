@@ -106,7 +106,7 @@ class WorkCall:
         while len(self._settles) >= SETTLES_MAX:
             self._room.clear()
             await self._room.wait()
-        settling = Settling(topic, settle)
+        settling = Settling(topic, settle, self._context.settings.max_claim)
         self._settles.append(settling)
         await settling.begin(host, self._delivering.wake)
 

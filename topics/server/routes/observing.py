@@ -19,7 +19,6 @@ from topics.server.routes.keys import check_unlimited
 from topics.server.schemas import TEXT, answer, parameter
 from topics.server.series import SERIES, STEPS
 from topics.settings import TABLE, Unit, show
-from topics.storage.wal import Wal
 from topics.wire.query import Query
 
 TOP_TOPICS = 20
@@ -28,11 +27,8 @@ _STEPS = [step.name for step in STEPS]
 
 def series(context: Context, request: Request, reply: Reply) -> None:
     query, observer = Query(request.query), _observer(context)
-    step = query.text("step") or _STEPS[0]
-    ring = observer.series.rings.get(step)
-    if ring is None:
-        expected = f"one of {', '.join(_STEPS)}"
-        raise InvalidRequest(f"step must be {expected}", field="step", expected=expected)
+    step = query.one_of("step", _STEPS, _STEPS[0])
+    ring = observer.series.rings[step]
     wanted = query.text("names")
     names = [name.strip() for name in wanted.split(",")] if wanted else list(SERIES)
     unknown = [name for name in names if name not in SERIES]
@@ -55,7 +51,7 @@ def overview(context: Context, request: Request, reply: Reply) -> None:
     observer, principal, engine = _observer(context), request.principal, context.ready().engine
     rates = [(rate, topic) for topic, rate in observer.sampler.rates.items() if principal.may_touch(topic)]
     storage = observer.storage
-    shards = [engine.wal.metrics(number) for number in range(engine.wal.shards)] if isinstance(engine.wal, Wal) else []
+    shards = [engine.wal.metrics(number) for number in range(engine.wal.shards)]
     fields = {
         "uptime_ms": max(0, context.clock.now_ms() - context.started_ms),
         "now": {name: round(value, 3) for name, value in observer.series.latest.items()},
