@@ -9,6 +9,7 @@ from typing import Self
 
 import topics
 from disheap.durations import Seconds, optional_ms
+from disheap.errors import DisheapError
 from disheap.message import Message
 
 
@@ -50,12 +51,16 @@ class Consumer:
             yield await self.next()
 
     async def next(self) -> Message:
-        """The next message; waits for it."""
+        """The next message; waits for it. After an error the next call begins anew."""
         if self._messages is None:
             self._messages = self._heap.pop(
                 prefetch=self._prefetch, visibility_ms=self._visibility_ms, partitions=self._partition_ids
             )
-        return Message(await anext(self._messages))
+        try:
+            return Message(await anext(self._messages))
+        except DisheapError:
+            self._messages = None
+            raise
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[Message]:

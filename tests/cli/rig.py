@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,3 +70,44 @@ class Command:
         said = self(*arguments)
         assert (said.code, said.err) == (0, ""), said
         return said.lines
+
+
+class Following:
+    """A command that goes on without end, with pipes; each line is waited for."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "topics", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=clean_environment(),
+        )
+        assert self.process.stdout is not None and self.process.stderr is not None
+        self.out, self.err = self.process.stdout, self.process.stderr
+
+    def event(self) -> Any:
+        line = self.out.readline()
+        assert line, self.err.read()
+        return json.loads(line)
+
+    def note(self) -> str:
+        return self.err.readline()
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(TIMEOUT_S)
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[Following]:
+    """It ends with the block at the latest."""
+    one = Following(*arguments)
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait(TIMEOUT_S)
+        one.out.close()
+        one.err.close()

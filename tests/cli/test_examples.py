@@ -22,10 +22,10 @@ from topics.cli.reference import commands, examples
 
 ADDRESS = "http://127.0.0.1:4000"
 SPARK = {"lake archive", "export", "import", "redrive", "pipeline run"}
-"""Each starts a Spark of its own; one at a time, beside no other."""
+"""Each starts a Spark of its own; one at a time."""
 SPARK_TIMEOUT_S = 400
 SPARK_MARKS = (
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark apart"),
     pytest.mark.timeout(900),
     pytest.mark.skipif(which("java") is None, reason="no java"),
 )

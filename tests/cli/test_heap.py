@@ -59,8 +59,23 @@ def test_heaps_are_listed_and_other_topics_are_not(topics: Command, topic: str) 
     topics.good("write", f"{topic}-log", "1")
     assert [heap["heap"] for heap in topics.good("heap", "ls", topic)] == [f"{topic}-a", f"{topic}-b"]
     table = topics("heap", "ls", topic, "--no-json").out
-    assert f"{topic}-b.dlq" in table and f"{topic}-log" not in table
+    assert f"{topic}-b" in table and f"{topic}-log" not in table
     assert "no heaps yet" in topics("heap", "ls", "none-of-these", "--no-json").out
+
+
+def test_a_heap_is_legible_in_a_narrow_terminal(topics: Command, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    topics.good("heap", "create", topic, "--mode", "max", "--lease", "90s")
+    topics.good("heap", "push", topic, "1", "2")
+    shown = topics("heap", "show", topic, "--no-json").out
+    said = " ".join(shown.split())
+    for line in ("mode max: highest first ", "ready 2 ", "in flight 0 ", "lease 90 s ", "max payload 1 MiB "):
+        assert line in said
+    assert f"{topic}.dlq" in said.replace(" ", "") and "dead letters stay for ever enqueued 2 popped 0 " in said
+    listed = topics("heap", "ls", topic, "--no-json").out
+    for head in ("heap", "mode", "partitions", "ready", "in flight", "delayed", "dead"):
+        assert f" {head} " in listed.splitlines()[1]
+    assert all(len(line) <= 80 for line in (shown + listed).splitlines())
 
 
 def test_what_cannot_be_is_said(topics: Command, topic: str) -> None:

@@ -13,8 +13,6 @@ from tests.cli.rig import Command
 from tests.cli.terminal import Terminal
 from tests.e2e.served import Served
 from tests.spark.lakes import filled, part_of, rows_of
-from topics.cli import sparkflags
-from topics.spark import launch
 from topics.spark.laketable import Lake
 from topics.spark.server import Server
 
@@ -169,17 +167,17 @@ def sparkless(monkeypatch: pytest.MonkeyPatch) -> Callable[[Query], Query]:
 
 
 def test_an_archive_ends_with_what_the_lake_holds(
-    plain: Command, sparkless: Callable[[Query], Query], tmp_path: Path
+    remote: Command, sparkless: Callable[[Query], Query], tmp_path: Path
 ) -> None:
     lake, query = filled(tmp_path), sparkless(Query())
-    said = plain("lake", "archive", lake.root, "--available-now", "--no-json")
+    said = remote("lake", "archive", lake.root, "--available-now", "--no-json")
     assert (said.code, said.out.strip()) == (0, f"{lake.root} holds 30 records of 1 topic")
     assert query.looks == 3 and not query.stopped
 
 
-def test_ctrl_c_stops_the_query(plain: Command, sparkless: Callable[[Query], Query], tmp_path: Path) -> None:
+def test_ctrl_c_stops_the_query(remote: Command, sparkless: Callable[[Query], Query], tmp_path: Path) -> None:
     query = sparkless(Query(KeyboardInterrupt))
-    said = plain("lake", "archive", filled(tmp_path).root)
+    said = remote("lake", "archive", filled(tmp_path).root)
     assert (said.code, said.out) == (130, "") and query.stopped
 
 
@@ -191,27 +189,10 @@ def test_ctrl_c_stops_the_query(plain: Command, sparkless: Callable[[Query], Que
     ],
 )
 def test_a_query_that_fails_says_why_in_a_line(
-    plain: Command, sparkless: Callable[[Query], Query], tmp_path: Path, told: str, words: str
+    remote: Command, sparkless: Callable[[Query], Query], tmp_path: Path, told: str, words: str
 ) -> None:
     from pyspark.errors import StreamingQueryException
 
     sparkless(Query(StreamingQueryException(told)))
-    said = plain("lake", "archive", filled(tmp_path).root)
+    said = remote("lake", "archive", filled(tmp_path).root)
     assert (said.code, said.out, said.err) == (1, "", f"topics: internal: {words}\n")
-
-
-def test_what_spark_needs(plain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = plain("lake", "archive", tmp_path / "lake", "--conf", "spark.executor.cores")
-    assert said.code == 2 and "--conf spark.executor.cores: expected NAME=VALUE" in said.err
-    monkeypatch.setattr(launch, "_started", no_java)
-    said = plain("lake", "archive", tmp_path / "lake")
-    assert said.code == 2 and "Spark needs Java: install a JRE of version 17 or later" in said.err
-    monkeypatch.setattr(sparkflags, "find_spec", lambda name: None)
-    for command in (("lake", "archive"), ("lake", "ls")):
-        said = plain(*command, tmp_path / "lake")
-        assert said.code == 2 and "pip install 'topics[spark]'" in said.err
-    assert list(tmp_path.iterdir()) == []
-
-
-def no_java(builder: object) -> object:
-    raise launch.NoJava("Java gateway process exited before sending its port number.")

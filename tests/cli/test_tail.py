@@ -1,61 +1,22 @@
 from __future__ import annotations
 
-import json
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.rig import ROOT, TIMEOUT_S, Command, clean_environment
-from tests.e2e.served import Served, served
+from tests.cli.rig import TIMEOUT_S, Command, Following, running
+from tests.e2e.served import Served
 from topics.cli import tail
-
-
-class Following:
-    """`topics tail -f` with pipes; each line is waited for."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "topics", "tail", "-f", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env=clean_environment(),
-        )
-        assert self.process.stdout is not None and self.process.stderr is not None
-        self.out, self.err = self.process.stdout, self.process.stderr
-
-    def event(self) -> Any:
-        line = self.out.readline()
-        assert line, self.err.read()
-        return json.loads(line)
-
-    def note(self) -> str:
-        return self.err.readline()
-
-    def end(self, number: int) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(TIMEOUT_S)
 
 
 @contextmanager
 def following(*arguments: str) -> Iterator[Following]:
-    one = Following(*arguments)
-    try:
-        yield one
-    finally:
-        one.process.kill()
-        one.process.wait(TIMEOUT_S)
-        one.out.close()
-        one.err.close()
+    with running("tail", "-f", *arguments) as tail:
+        yield tail
 
 
 @pytest.fixture
@@ -258,38 +219,6 @@ def test_a_topic_that_is_dropped_does_not_end_the_others(remote: Command, server
         remote.good("topic", "rm", f"{topic}-b")
         assert tail.process.wait(TIMEOUT_S) == 3
         assert "topic_not_found" in tail.note()
-
-
-def test_it_ends_when_nobody_reads_although_nothing_comes(remote: Command, server: Served, topic: str) -> None:
-    remote.good("write", topic, 1)
-    with following(topic, "--url", server.url) as tail:
-        tail.event()
-        tail.out.close()
-        assert tail.process.wait(TIMEOUT_S) == 141
-        assert tail.err.read() == ""
-
-
-def test_a_restart_of_the_server_is_survived_and_told(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with served(tmp_path / "data", port=port) as server:
-        url = server.url
-        remote = Command(capfd, ["--url", url])
-        remote.good("write", "a", 1)
-        remote.good("write", "b", 2)
-        with following("a", "b", "--url", url) as tail:
-            assert [tail.event()["data"] for _ in range(2)] == [1, 2]
-            assert server.stop() == 0
-            note = tail.note()
-            assert "waiting for it to come back" in note and url in note
-            with served(tmp_path / "data", port=port):
-                remote.good("write", "a", 3)
-                assert tail.event()["data"] == 3
-                remote.good("write", "b", 4)
-                assert tail.event()["data"] == 4
-                assert tail.note() == f"{url} is back; going on where it stopped\n"
-                assert tail.end(signal.SIGINT) == 130
-            assert tail.out.read() == "", "nothing is printed twice"
 
 
 def test_a_topic_that_goes_while_it_is_looked_at(

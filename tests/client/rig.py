@@ -1,9 +1,10 @@
-"""What the client's tests share: a test on an event loop, and a guard against one that never ends."""
+"""What the client's tests share: a test on an event loop, a guard against one that never ends, an address of nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,6 +24,13 @@ def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
         asyncio.run(test(*args, **kwargs))
 
     return run
+
+
+def closed_port() -> str:
+    """An address that nobody listens at."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 async def soon(work: Awaitable[T]) -> T:

@@ -163,9 +163,10 @@ async def test_who_waits_for_longer_than_a_pop_may_asks_again() -> None:
         assert (await soon(waiting)).data == "late"
 
 
+@each_way
 @on_loop
-async def test_what_is_more_than_the_server_takes_at_once_is_said_in_parts() -> None:
-    async with served("http", *range(8), max_claim=3) as (server, heap):
+async def test_what_is_more_than_the_server_takes_at_once_is_said_in_parts(way: str) -> None:
+    async with served(way, *range(8), max_claim=3) as (server, heap):
         async with aclosing(heap.pop(prefetch=8)) as messages:
             found = [await soon(anext(messages)) for _ in range(8)]
             for message in found:

@@ -97,7 +97,7 @@ async def test_a_stage_goes_to_the_partition_of_its_key(tmp_path: Path, form: st
         await events.create(partitions=8)
         straight = await events.write(1, key="customer-1")
         staged = await client.stage("s1", "events", [{"data": 2}], key="customer-1")
-        assert staged.partition == straight.partition
+        assert (staged.partition, staged.partitions, staged.type) == (straight.partition, 8, "log")
         with pytest.raises(errors.TopicNotFound):
             await client.stage("s2", "missing", [{"data": 1}])
 

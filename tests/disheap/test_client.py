@@ -84,3 +84,14 @@ async def test_what_fails_is_a_dead_letter_and_comes_back(client: DisheapClient)
     await client.move_to_dlq("jobs", put.message_id, "by hand")
     await producer.enqueue("jobs", b"rest")
     assert (await client.purge("jobs")).purged == 1
+
+
+@on_loop
+async def test_a_consumer_can_be_asked_again_after_an_error(client: DisheapClient) -> None:
+    async with client.consumer("jobs") as consumer:
+        for _ in range(2):
+            with pytest.raises(errors.NotFoundError, match="does not exist"):
+                await consumer.next()
+        await client.make_heap("jobs")
+        await client.producer().enqueue("jobs", b"late")
+        assert (await consumer.next()).payload == b"late"

@@ -12,9 +12,10 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import topics
+from topics import errors
 
 PREFETCH = 10
 
@@ -31,9 +32,18 @@ async def consume(client: topics.Client, file: int, name: str) -> None:
         if await message.ack():
             note("done", message)
 
+    await until_there(heap)
     async with aclosing(heap.pop(prefetch=PREFETCH)) as messages, asyncio.TaskGroup() as handling:
         async for message in messages:
             handling.create_task(handle(message))
+
+
+async def until_there(heap: topics.Heap) -> None:
+    """The server may be between two lives when this process begins, and who was never there is an error."""
+    while True:
+        with suppress(errors.Unavailable):
+            await heap.info()
+            return
 
 
 async def main(endpoint: str, ledger: str, consumers: str) -> None:

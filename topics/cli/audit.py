@@ -56,13 +56,18 @@ def tail(
         shown_seq = found[0]["seq"] if found else 0
         for entry in reversed(found[:lines]):
             _print(screen, entry)
-        while follow:
-            await asyncio.sleep(FOLLOW_S)
-            for entry in reversed(await _found(target, Search(), _unsaid, after_seq=shown_seq)):
-                _print(screen, entry)
-                shown_seq = entry["seq"]
+        if follow:
+            await eventloop.while_read(_follow(target, screen, shown_seq))
 
     eventloop.run(work())
+
+
+async def _follow(target: Target, screen: Screen, shown_seq: int) -> None:
+    while True:
+        await asyncio.sleep(FOLLOW_S)
+        for entry in reversed(await _found(target, Search(), _unsaid, after_seq=shown_seq)):
+            _print(screen, entry)
+            shown_seq = entry["seq"]
 
 
 def search(

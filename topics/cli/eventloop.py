@@ -62,6 +62,18 @@ def reader_of_stdout() -> Iterator[asyncio.Future[None]]:
             loop.remove_reader(descriptor)
 
 
+async def while_read(work: Coroutine[Any, Any, None]) -> None:
+    """Work that prints what comes, until it ends or nobody reads that any more, which is a `BrokenPipeError`."""
+    running = asyncio.create_task(work)
+    with reader_of_stdout() as gone:
+        try:
+            done, _ = await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*done)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
 async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
     loop = asyncio.get_running_loop()
     task = asyncio.create_task(work)

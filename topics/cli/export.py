@@ -46,7 +46,7 @@ def export(
     said = {"schema": schema, "startingTimestamp": since, "endingTimestamp": until, "tags": tags}
     said |= {"history": "lake"} if history else {}
     url, key = server_of(target)
-    with spark.session() as session:
+    with spark.session(target, "read") as session:
         from topics.spark.export import export as write
 
         options = {name: value for name, value in said.items() if value}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
@@ -12,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from topics.cli.durations import milliseconds
+from topics.cli.eventloop import while_read
 from topics.cli.lines import Origin, encode, gap_line, record_line
 from topics.cli.names import topic_names
+from topics.cli.outage import noted
 from topics.cli.pretty import gap_text, moment, record_text
 from topics.cli.screen import JsonFlag, Screen, printable
 from topics.cli.since import since_ms
@@ -116,7 +120,8 @@ def consume(
 ) -> None:
     """Consume the next records of a group, and print them.
 
-    They are yours until you ack them, or the time is over; then they come again. For example:
+    They are yours until you ack them, or the time is over; then they come again. With -f, a server that goes away is
+    waited for, and said so on stderr. For example:
 
         topics group consume orders billing --limit 10
         topics group consume orders audit --from 10m --ack
@@ -129,8 +134,8 @@ def consume(
     async def work(client: Client) -> None:
         one = client.topic(topic).group(group, consumer=consumer)
         if follow:
-            async for batch in one.consume(limit, start=start, partition=partition, visibility_ms=visibility_ms):
-                _print(screen, batch)
+            batches = one.consume(limit, start=start, partition=partition, visibility_ms=visibility_ms)
+            await while_read(_print_all(screen, batches))
             return
         batch = await one.take(limit, start=start, wait_ms=wait_ms, partition=partition, visibility_ms=visibility_ms)
         _print(screen, batch)
@@ -139,7 +144,7 @@ def consume(
         else:
             _note(screen, topic, group, batch)
 
-    target.run(work)
+    target.run(work, on_outage=noted(screen, target.name))
 
 
 def ack(
@@ -245,6 +250,14 @@ def _position(flag: str, given: str) -> StartAt:
     except InvalidRequest:
         expected = "earliest, latest, a seq, or a time like 10m ago or 2026-11-15T12:00"
         raise InvalidRequest(f"--{flag}={given}: expected {expected}", field=flag, expected=expected) from None
+
+
+async def _print_all(screen: Screen, batches: AsyncIterator[GroupBatch]) -> None:
+    assert isinstance(batches, AsyncGenerator)
+    # Closed at once, while the client is open: a batch that could not be printed is given back.
+    async with aclosing(batches):
+        async for batch in batches:
+            _print(screen, batch)
 
 
 def _print(screen: Screen, batch: GroupBatch) -> None:

@@ -13,6 +13,7 @@ from topics.cli.exitcode import Exit
 from topics.cli.heaplines import (
     add_heap,
     heap_fields,
+    heap_grid,
     heaps_table,
     message_line,
     message_text,
@@ -121,9 +122,7 @@ def show(heap: Name, /, *, json: JsonFlag = None, target: Target = DEFAULT_TARGE
     screen = Screen(json)
     info = target.run(lambda client: client.heap(heap).info())
     fields = heap_fields(info)
-    table = heaps_table()
-    add_heap(table, fields)
-    screen.show(fields, lambda: table)
+    screen.show(fields, lambda: heap_grid(fields))
     for warning in info.warnings:
         screen.note(warning, "yellow")
 

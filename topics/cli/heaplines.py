@@ -11,13 +11,30 @@ from msgspec import Raw
 from rich.table import Table
 from rich.text import Text
 
+from topics.cli.grid import fields_grid
 from topics.cli.lines import encode
 from topics.cli.pretty import moment
 from topics.cli.screen import printable
 from topics.client import Message
 from topics.heapmodel import DeadMessage, HeapInfo, HeapStats, PeekedMessage
+from topics.settings import Unit, show
 
-_COUNTS = ("ready_messages", "in_flight_messages", "delayed_messages", "dlq_messages", "total_messages")
+_COUNTS = {
+    "ready": "ready_messages",
+    "in flight": "in_flight_messages",
+    "delayed": "delayed_messages",
+    "dead": "dlq_messages",
+}
+_TOTALS = {
+    "enqueued": "total_enqueues",
+    "popped": "total_pops",
+    "acked": "total_acks",
+    "given back": "total_nacks",
+    "retries": "total_retries",
+    "time-outs": "total_timeouts",
+    "died": "total_dead_lettered",
+}
+"""Since it was made."""
 
 
 def heap_fields(info: HeapInfo) -> dict[str, Any]:
@@ -31,16 +48,36 @@ def heap_fields(info: HeapInfo) -> dict[str, Any]:
 def heaps_table() -> Table:
     table = Table(header_style="bold", title_justify="left")
     table.add_column("heap", overflow="fold", style="cyan")
-    for name in ("mode", "partitions", "ready", "in flight", "delayed", "dead", "messages", "retries", "time-outs"):
-        table.add_column(name, justify="right")
-    table.add_column("dead letters go to", overflow="fold")
+    for name in ("mode", "partitions", *_COUNTS):
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
 def add_heap(table: Table, fields: Mapping[str, Any]) -> None:
-    counts = [f"{fields[name]:,}" for name in (*_COUNTS, "total_retries", "total_timeouts")]
-    table.add_row(
-        Text(fields["heap"]), fields["mode"], str(fields["partitions"]), *counts, Text(fields["dlq_topic"] or "-")
+    counts = [f"{fields[name]:,}" for name in _COUNTS.values()]
+    table.add_row(Text(fields["heap"]), fields["mode"], str(fields["partitions"]), *counts)
+
+
+def heap_grid(fields: Mapping[str, Any]) -> Table:
+    """One heap: what it is, how much is in it, how it was set up, and what happened."""
+    order = "lowest first" if fields["mode"] == "min" else "highest first"
+    kept_ms = fields["dlq_retention_ms"] or fields["retention_ms"]
+    said = {"heap": fields["heap"], "mode": f"{fields['mode']}: {order}", "partitions": f"{fields['partitions']:,}"}
+    said |= {label: f"{fields[name]:,}" for label, name in _COUNTS.items()}
+    said |= {
+        "durability": fields["durability"],
+        "lease": show(fields["visibility_timeout_ms"], Unit.MS),
+        "max retries": f"{fields['max_retries']:,}",
+        "max payload": show(fields["max_payload_bytes"], Unit.BYTES),
+        "top k bound": f"{fields['top_k_bound']:,}",
+        "replication factor": f"{fields['replication_factor']:,}",
+        "compression": "yes" if fields["compression"] else "no",
+        "dead letters go to": fields["dlq_topic"] or "nowhere: nothing dies",
+        "dead letters stay": show(kept_ms, Unit.MS) if kept_ms else "for ever",
+    }
+    said |= {label: f"{fields[name]:,}" for label, name in _TOTALS.items()}
+    return fields_grid(
+        (label, Text(printable(value), style="bold" if label == "heap" else "")) for label, value in said.items()
     )
 
 

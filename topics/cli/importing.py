@@ -45,7 +45,7 @@ def importing(
     """
     screen = Screen(json)
     url, key = server_of(target)
-    with spark.session() as session, screen.progress(*COLUMNS) as progress:
+    with spark.session(target, "write") as session, screen.progress(*COLUMNS) as progress:
         from topics.spark.load import Mapped, load
 
         task = progress.add_task("importing", total=None)

@@ -10,7 +10,7 @@ from rich.text import Text
 from topics.cli.lines import Origin, encode
 from topics.cli.pretty import moment, record_text
 from topics.cli.screen import printable
-from topics.client import Job, Queue
+from topics.client import Job
 from topics.model import Record, TopicState
 
 COUNTS = ("ready", "in_flight", "delayed", "dead_lettered")
@@ -40,12 +40,6 @@ def job_text(job: Job) -> Text:
     line = record_text(record, Origin())
     line.append(f"  {job.lease_id} until {moment(job.deadline_ms, 'seconds')}, delivery {job.deliveries}", "dim")
     return line
-
-
-async def states_of(queue: Queue, first: TopicState) -> list[TopicState]:
-    """All partitions of a queue."""
-    others = [await queue.state(partition=number, touch=False) for number in range(1, first.partitions)]
-    return [first, *others]
 
 
 def queue_fields(states: list[TopicState]) -> dict[str, Any]:

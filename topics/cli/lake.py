@@ -11,6 +11,7 @@ from rich.text import Text
 from topics.cli.durations import milliseconds
 from topics.cli.exitcode import Exit
 from topics.cli.names import topic_names
+from topics.cli.partitions import every_topic
 from topics.cli.screen import JsonFlag, Screen, counted, printable, sized
 from topics.cli.sparkflags import DEFAULT_SPARK, SparkFlags, require_lake, server_of
 from topics.cli.target import DEFAULT_TARGET, Target
@@ -55,7 +56,7 @@ def archive(
     """
     screen = Screen(json)
     (url, key), every_ms = server_of(target), milliseconds("every", every)
-    with spark.session() as session:
+    with spark.session(target, "read", "write") as session:
         from topics.spark.archive import archive as begin
 
         query = begin(
@@ -131,13 +132,10 @@ def ls(location: Location, /, *, json: JsonFlag = None) -> int:
 async def _behind(client: Client) -> dict[str, int]:
     """How many seqs the slowest archive of each topic has yet to take, over all partitions."""
     found: dict[str, int] = {}
-    async for first in client.topics():
-        topic = client.topic(first.topic)
-        for partition in range(first.partitions):
-            state = await topic.state(partition=partition, touch=False)
-            if state.archives:
-                late = max(archive.behind for archive in state.archives)
-                found[first.topic] = found.get(first.topic, 0) + late
+    async for states in every_topic(client):
+        late = [max(archive.behind for archive in state.archives) for state in states if state.archives]
+        if late:
+            found[states[0].topic] = sum(late)
     return found
 
 

@@ -51,7 +51,7 @@ def run(
     # Whoever runs a Connect server has decided on its UI.
     shown = spark if spark.is_connect else replace(spark, conf=["spark.ui.enabled=true", *spark.conf])
     place = checkpoints_for(spark.master, checkpoints)
-    with shown.session() as session:
+    with shown.session(target, "read", "write") as session:
         from topics.spark.pipeline.runner import Runner
 
         runner = Runner(

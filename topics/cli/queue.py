@@ -11,10 +11,11 @@ from rich.text import Text
 from topics.cli.durations import milliseconds, moment_ms
 from topics.cli.exitcode import Exit
 from topics.cli.intake import Intake
-from topics.cli.jobs import add_queue, job_line, job_text, queue_fields, queues_table, states_of
+from topics.cli.jobs import add_queue, job_line, job_text, queue_fields, queues_table
 from topics.cli.leases import leases
 from topics.cli.lines import Origin, record_line
 from topics.cli.names import queue_names, topic_names
+from topics.cli.partitions import every_topic, partitions_of
 from topics.cli.pretty import record_text
 from topics.cli.screen import JsonFlag, Screen, counted, printable
 from topics.cli.selection import EVERYTHING, Selection
@@ -65,11 +66,7 @@ def ls(
     screen = Screen(json)
 
     async def work(client: Client) -> list[dict[str, Any]]:
-        found = []
-        async for first in client.topics(prefix):
-            if first.type is TopicType.QUEUE:
-                found.append(queue_fields(await states_of(client.queue(first.topic), first)))
-        return found
+        return [queue_fields(states) async for states in every_topic(client, prefix, TopicType.QUEUE)]
 
     queues = target.run(work)
     table = queues_table()
@@ -97,7 +94,7 @@ def show(queue: Name, /, *, json: JsonFlag = None, target: Target = DEFAULT_TARG
         first = await one.state(touch=False)
         if first.type is not TopicType.QUEUE:
             raise NotAQueue(f'topic "{queue}" is a {first.type.value}, not a queue', topic=queue)
-        return queue_fields(await states_of(one, first))
+        return queue_fields(await partitions_of(one, first))
 
     fields = target.run(work)
     table = queues_table()

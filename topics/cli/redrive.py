@@ -62,7 +62,8 @@ def redrive(
         )
     screen = Screen(json)
     url, key = server_of(target)
-    with spark.session() as session, screen.progress(*COLUMNS) as progress:
+    scopes = ("read",) if dry_run else ("read", "write")
+    with spark.session(target, *scopes) as session, screen.progress(*COLUMNS) as progress:
         from topics.spark.redrive import Wanted, begin
         from topics.spark.redrive import redrive as run
 

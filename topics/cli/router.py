@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from topics.cli.exitcode import Exit
+from topics.cli.grid import fields_grid
 from topics.cli.names import router_names, topic_names
 from topics.cli.pretty import moment
 from topics.cli.question import agreed
@@ -217,15 +218,11 @@ def _condition(state: RouterState) -> Text:
 
 
 def _whole(state: RouterState) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(overflow="fold")
-    for name, value in _fields(state).items():
-        if name == "stalled":
-            grid.add_row("state", _condition(state))
-        elif value is not None or name == "filter":
-            grid.add_row(name.replace("_", " "), _shown(name, value))
-    return grid
+    return fields_grid(
+        ("state", _condition(state)) if name == "stalled" else (name.replace("_", " "), _shown(name, value))
+        for name, value in _fields(state).items()
+        if value is not None or name in ("stalled", "filter")
+    )
 
 
 def _shown(name: str, value: object) -> Text:

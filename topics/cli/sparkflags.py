@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -44,17 +44,26 @@ class SparkFlags:
         return self.master.startswith("sc://")
 
     @contextmanager
-    def session(self) -> Iterator[SparkSession]:
+    def session(self, target: Target, *scopes: str) -> Iterator[SparkSession]:
+        """A session for work on a server, which is asked first whether the key has these scopes: Spark starts slowly.
+
+        That of a Connect server is there at once, and the server may have another address where that one runs.
+        """
         require_spark()
         from pyspark.errors import PySparkException
 
-        from topics.spark.launch import NoJava, session
+        from topics.spark.launch import NoJava, NotStarted, session
 
+        config = self._config()
+        if not self.is_connect:
+            _check_server(target, scopes)
         try:
-            with session(self.master, self._config()) as spark:
+            with session(self.master, config) as spark:
                 yield spark
         except NoJava as error:
-            raise InvalidRequest("Spark needs Java: install a JRE of version 17 or later", expected="java") from error
+            raise InvalidRequest(str(error), expected="java") from error
+        except NotStarted as error:
+            raise InvalidRequest(f"Spark did not start: {error}") from error
         except PySparkException as error:
             raise Internal(_words(str(error))) from error
 
@@ -67,6 +76,8 @@ class SparkFlags:
 
 
 DEFAULT_SPARK = SparkFlags()
+ASK_MS = 1_000
+"""How long a server that is away is asked again, before Spark is started for it."""
 _OURS = re.compile(r"^topics\.[\w.]+: (.+)$", re.M)
 """An error of ours as Spark tells it, at the end of a trace of its own."""
 
@@ -75,6 +86,16 @@ def _words(text: str) -> str:
     """What a failed job has to say, without where in Spark it happened."""
     found = _OURS.search(text)
     return found[1] if found else text.strip().splitlines()[0]
+
+
+def _check_server(target: Target, scopes: Sequence[str]) -> None:
+    from topics.spark.server import Server
+
+    server = Server(*server_of(target), ASK_MS)
+    try:
+        server.check_scopes(*scopes)
+    finally:
+        server.close()
 
 
 def require_spark() -> None:

@@ -10,6 +10,8 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from topics.cli.grid import fields_grid
+from topics.cli.partitions import every_topic
 from topics.cli.probe import Probe
 from topics.cli.screen import JsonFlag, Screen, printable, sized
 from topics.cli.target import DEFAULT_TARGET, Target, require_directory
@@ -59,8 +61,8 @@ async def _topics(client: Client, limit: int) -> tuple[dict[str, Any], list[dict
     """What all topics hold together, and the largest of them."""
     held = {"topics": 0, "count": 0, "bytes": 0}
     largest: list[dict[str, Any]] = []
-    async for first in client.topics():
-        whole = await totals(client.topic(first.topic), first)
+    async for states in every_topic(client):
+        whole = totals(states)
         held = {"topics": held["topics"] + 1} | {name: held[name] + whole[name] for name in ("count", "bytes")}
         largest = nlargest(limit, [*largest, whole], key=itemgetter("bytes"))
     return held, largest
@@ -112,13 +114,11 @@ def _directory(path: str) -> dict[str, Any]:
 
 
 def _grid(about: dict[str, Any]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(overflow="fold")
-    for name, value in about.items():
-        if value is not None:
-            grid.add_row(LABELS.get(name, name.removesuffix("_ms").replace("_", " ")), _shown(name, value))
-    return grid
+    return fields_grid(
+        (LABELS.get(name, name.removesuffix("_ms").replace("_", " ")), _shown(name, value))
+        for name, value in about.items()
+        if value is not None
+    )
 
 
 def _shown(name: str, value: Any) -> Text:

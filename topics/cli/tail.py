@@ -7,7 +7,6 @@ each, so that after a lost connection it goes on exactly behind what was printed
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,9 +15,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from topics.cli.eventloop import reader_of_stdout
+from topics.cli.eventloop import while_read
 from topics.cli.lines import Origin, gap_line, page_lines, record_line
 from topics.cli.names import topic_names
+from topics.cli.outage import noted
 from topics.cli.pretty import gap_text, record_text
 from topics.cli.screen import JsonFlag, Screen
 from topics.cli.selection import EVERYTHING, Selection
@@ -27,7 +27,7 @@ from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client, Topic
 from topics.client.beginning import cursor_before
 from topics.client.cursors import Cursor, MemoryCursors, cursor_name
-from topics.errors import InvalidRequest, TopicNotFound, TopicsError
+from topics.errors import InvalidRequest, TopicNotFound
 from topics.model import Dropped, Gap, Page, Record
 
 PAGE_RECORDS = 1000
@@ -81,14 +81,7 @@ def tail(
     from_ts = None if since is None else since_ms(since)
     wanted = _Wanted(tuple(dict.fromkeys(topic)), patterns, lines, after, from_ts, tuple(not_node or ()), selection)
     screen = Screen(json)
-
-    def on_outage(error: TopicsError | None) -> None:
-        if error is None:
-            screen.note(f"{target.name} is back; going on where it stopped", "yellow")
-        else:
-            screen.note(f"{target.name} went away ({error.code}); waiting for it to come back", "yellow")
-
-    target.run(lambda client: _tail(client, wanted, follow, screen), on_outage=on_outage)
+    target.run(lambda client: _tail(client, wanted, follow, screen), on_outage=noted(screen, target.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +177,7 @@ async def _tail(client: Client, wanted: _Wanted, follow: bool, screen: Screen) -
             parts.remove(part)  # A wildcard found it, and it is gone by now.
         _print_last(part, screen)
     if follow:
-        await _follow(_Following(client, wanted, screen, parts))
+        await while_read(_Following(client, wanted, screen, parts).run())
 
 
 async def _parts(client: Client, wanted: _Wanted) -> list[_Part]:
@@ -253,18 +246,6 @@ class _Following:
                 partition = page.partition if state.partitions > 1 else None
             self._origins[key] = Origin(page.topic, partition)
         return self._origins[key]
-
-
-async def _follow(following: _Following) -> None:
-    """Until it ends, or nobody reads what is printed."""
-    running = asyncio.create_task(following.run())
-    with reader_of_stdout() as gone:
-        try:
-            done, _ = await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.gather(*done)
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
 
 
 # ---- printing

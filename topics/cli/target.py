@@ -13,7 +13,7 @@ from topics.cli import eventloop
 from topics.client import Client, connect
 from topics.client.blocking import Portal
 from topics.client.connector import KEY_VARIABLE, URL_DEFAULT, URL_VARIABLE
-from topics.client.remotewatch import OnOutage
+from topics.client.outage import OnOutage
 from topics.errors import InvalidRequest, NotFound
 from topics.storage.fs import RealFs
 

@@ -13,11 +13,12 @@ from rich.text import Text
 from topics.cli.configflags import NO_CONFIG, ConfigFlags
 from topics.cli.exitcode import Exit
 from topics.cli.names import topic_names
+from topics.cli.partitions import every_topic, partitions_of
 from topics.cli.pretty import moment
 from topics.cli.question import agreed
 from topics.cli.screen import JsonFlag, Screen, counted, printable, sized
 from topics.cli.target import DEFAULT_TARGET, Target
-from topics.client import Client, Topic
+from topics.client import Client
 from topics.core.config import as_wire, default
 from topics.errors import Conflict, InvalidRequest
 from topics.model import Configured, TopicConfig, TopicState
@@ -76,8 +77,8 @@ def ls(
     async def work(client: Client) -> None:
         table = topics_table()
         rows = 0
-        async for first in client.topics(prefix):
-            whole = await totals(client.topic(first.topic), first)
+        async for states in every_topic(client, prefix):
+            whole = totals(states)
             rows += 1
             if screen.as_json:
                 screen.show(whole, topics_table)
@@ -100,9 +101,7 @@ def show(topic: Name, /, *, json: JsonFlag = None, target: Target = DEFAULT_TARG
 
     async def work(client: Client) -> list[TopicState]:
         one = client.topic(topic)
-        first = await one.state(touch=False)
-        others = [await one.state(partition=number, touch=False) for number in range(1, first.partitions)]
-        return [first, *others]
+        return await partitions_of(one, await one.state(touch=False))
 
     states = target.run(work)
     fields = {
@@ -167,7 +166,7 @@ def rm(
     async def work(client: Client) -> int:
         for name in topic:
             one = client.topic(name)
-            whole = await totals(one, await one.state(touch=False))
+            whole = totals(await partitions_of(one, await one.state(touch=False)))
             loss = f"{name} with {counted(whole['count'], 'record')} ({sized(whole['bytes'])})"
             going = _and_routers(await _routers_of(client, name))
             if not await agreed(screen, f"Remove {loss} for good{going}?", yes=yes):
@@ -188,11 +187,9 @@ COMMANDS = (create, ls, show, config, rm)
 # ---- what is shown of topics
 
 
-async def totals(topic: Topic, first: TopicState) -> dict[str, Any]:
+def totals(states: list[TopicState]) -> dict[str, Any]:
     """A topic as a whole: its partitions added up."""
-    states = [first]
-    for partition in range(1, first.partitions):
-        states.append(await topic.state(partition=partition, touch=False))
+    first = states[0]
     stopped = [state.stopped for state in states if state.stopped is not None]
     return {
         "topic": first.topic,

@@ -17,8 +17,8 @@ from topics.client.address import parse_address
 from topics.client.caller import Caller, CallOptions
 from topics.client.client import Client
 from topics.client.grpcdoor import heaps_over_grpc
+from topics.client.outage import OnOutage
 from topics.client.remote import Remote
-from topics.client.remotewatch import OnOutage
 from topics.errors import InvalidRequest
 
 URL_VARIABLE: Final = "TOPICS_URL"
@@ -50,8 +50,9 @@ def connect(
     byte of an answer `read_timeout_ms` (30 s). It is tried up to `attempts_max` (5) times where that is safe: what the
     server refused for now, and what is the same done twice. At most `connections_max` (16) are open for calls; those
     who wait for news have connections of their own. With `compress`, bodies are gzip both ways, for slow links.
-    `ssl_context` is for an https server whose certificate the system does not know. A follower waits for a server that
-    went away; `on_outage` is then called with the error, and with None when it is back.
+    `ssl_context` is for an https server whose certificate the system does not know. Who reads without end
+    (`follow`, `group.consume`, `heap.pop`) waits for a server that went away; `on_outage` is then called with the
+    error, and with None when it is back. One that was never there is an error, after as many tries as any call has.
 
     With `grpc`, one or more addresses such as `127.0.0.1:4001`, heaps are reached over gRPC, at whichever of them
     answers: messages then come on a stream and go back at once when the program dies. `grpc_ca` are certificates (PEM)
@@ -71,5 +72,5 @@ def connect(
         raise InvalidRequest(f"ssl_context is for https, and {address} is http", field="ssl_context", expected="https")
     tls = (ssl_context or ssl.create_default_context()) if address.tls else None
     key = key or environ.get(KEY_VARIABLE)
-    heaps = heaps_over_grpc(grpc, key, options, grpc_ca) if grpc else None
+    heaps = heaps_over_grpc(grpc, key, options, grpc_ca, on_outage) if grpc else None
     return Client(Remote(Caller(address, key, options, tls), on_outage, heaps))

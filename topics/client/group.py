@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from topics.client.backoff import Backoff
 from topics.client.batchkeeper import kept
 from topics.client.grouptransport import ConsumeRequest, SettleRequest
+from topics.client.outage import Outage
 from topics.client.transport import Transport
 from topics.errors import InvalidRequest, TopicsError
 from topics.groupmodel import (
@@ -120,15 +119,17 @@ class Group:
         the next one or leave the loop. With `keep=False` it is yours for `visibility_ms` and no longer.
 
         A batch may have a `tombstone` and no records: what was lost, told so. When the server goes away, it waits for
-        it and goes on. It ends with `TopicNotFound` when the topic is dropped, with `GroupNotFound` when the group is.
+        it and goes on; one that was never there is `ConnectionFailed`. It ends with `TopicNotFound` when the topic is
+        dropped, with `GroupNotFound` when the group is.
         """
         request = self._request(
             limit, start, CLAIM_WAIT_MS_MAX, partition, visibility_ms, max_batch_bytes, include_tags
         )
+        outage = self._transport.outage()
         held: GroupBatch | None = None
         try:
             while True:
-                batch = await self._next(request, held)
+                batch = await self._next(request, held, outage)
                 held = None
                 if batch.last_seq:
                     held = batch if auto_ack else None
@@ -139,18 +140,17 @@ class Group:
                 with suppress(TopicsError):
                     await self.nack(held)
 
-    async def _next(self, request: ConsumeRequest, acked: GroupBatch | None) -> GroupBatch:
+    async def _next(self, request: ConsumeRequest, acked: GroupBatch | None, outage: Outage) -> GroupBatch:
         """The next batch, behind the ack of the one before; as often as it takes."""
         request = replace(request, acked=acked)
-        backoff = Backoff()
         while True:
             try:
-                return await self._transport.consume(self._topic, self._name, request)
+                batch = await self._transport.consume(self._topic, self._name, request)
             except TopicsError as error:
-                if not self._transport.may_pass(error):
-                    raise
-                retry_ms = int(error.detail.get("retry_after_ms", 0))
-            await asyncio.sleep(backoff.next_s(min(retry_ms, SECOND_MS)))
+                await outage.wait(error)
+            else:
+                outage.over()
+                return batch
 
     def _request(
         self,

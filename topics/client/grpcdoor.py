@@ -7,6 +7,7 @@ from typing import Final
 
 from topics.client.caller import CallOptions
 from topics.client.heaptransport import HeapTransport
+from topics.client.outage import OnOutage
 from topics.errors import InvalidRequest, NotInstalled
 
 TLS_SCHEME: Final = "grpcs://"
@@ -15,7 +16,7 @@ _EXPECTED: Final = "host:port, grpc://host:port or grpcs://host:port"
 
 
 def heaps_over_grpc(
-    endpoints: str | Sequence[str], key: str | None, options: CallOptions, ca: bytes | None
+    endpoints: str | Sequence[str], key: str | None, options: CallOptions, ca: bytes | None, on_outage: OnOutage
 ) -> HeapTransport:
     """The verbs of heaps at one or more servers; `endpoints` are a list, or separated by commas."""
     given = endpoints.split(",") if isinstance(endpoints, str) else list(endpoints)
@@ -31,9 +32,7 @@ def heaps_over_grpc(
         message = f"heaps over gRPC need {missing.name}, which is not installed: {install}, or leave grpc out"
         raise NotInstalled(message, install=install) from None
     tls = grpc.ssl_channel_credentials(ca) if is_tls else None
-    return GrpcHeaps(
-        Endpoints(addresses, key, tls=tls, timeout_ms=options.timeout_ms, attempts_max=options.attempts_max)
-    )
+    return GrpcHeaps(Endpoints(addresses, key, options, tls), on_outage)
 
 
 def _address(endpoint: str) -> str:

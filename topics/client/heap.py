@@ -224,11 +224,14 @@ class Heap:
 
         Inside `async with message` its lease is extended as long as need be. At the end of the block it is acked; when
         the block raises, it is given back and comes again after a while. With `prefetch` above 1 what comes next is
-        here already, and may not be the best any more. When the server goes away, it waits for it and goes on.
+        here already, and may not be the best any more. When the server goes away, it waits for it and goes on; one that
+        was never there is `ConnectionFailed`.
         """
         request = self._request(prefetch, visibility_ms, partitions, "prefetch")
         transport = self._transport
-        consumer = HeapConsumer(lambda: transport.stream(self._name, request), transport.may_pass, prefetch)
+        consumer = HeapConsumer(
+            lambda: transport.stream(self._name, request), transport.may_pass, transport.outage(), prefetch
+        )
         async with aclosing(consumer.messages()) as messages:
             async for message in messages:
                 yield message

@@ -4,56 +4,59 @@ A consumer has a stream. A credit is spent on each message that comes and grante
 lost, so there are never more than `prefetch` in hand, and the next one is on its way while the program works. What
 waits for the program has its lease kept, so that a slow one loses nothing that it has not seen. When the stream breaks,
 because a server went away, what it had delivered is lost to this consumer (the server has given it to others, or will),
-and a new stream is begun after a while, on whichever server answers.
+and a new stream is begun after a while, on whichever server answers. `outage.py` says when that is of no use.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from topics.client.backoff import Backoff
 from topics.client.heaptransport import HeapStream
 from topics.client.heldmessage import HeldMessage
 from topics.client.message import Message
 from topics.client.messagehands import MessageHands
+from topics.client.outage import Outage
 from topics.errors import TopicsError
 from topics.heapmodel import PoppedMessage
-from topics.limits import SECOND_MS
 
 
 class HeapConsumer:
     def __init__(
-        self, make_stream: Callable[[], HeapStream], may_pass: Callable[[TopicsError], bool], prefetch: int
+        self,
+        make_stream: Callable[[], HeapStream],
+        may_pass: Callable[[TopicsError], bool],
+        outage: Outage,
+        prefetch: int,
     ) -> None:
         self._make_stream = make_stream
         self._may_pass = may_pass
+        self._outage = outage
         self._prefetch = prefetch
 
     async def messages(self) -> AsyncGenerator[Message, None]:
-        backoff = Backoff()
         while True:
             stream = self._make_stream()
             delivered = _Delivered(stream, self._may_pass)
             try:
                 await delivered.begin(self._prefetch)
+                self._outage.answered()
                 while True:
                     message = await delivered.next()
-                    backoff.reset()
+                    self._outage.over()
                     yield message
             except TopicsError as error:
                 if not self._may_pass(error):
                     raise
                 delivered.lose()
-                retry_ms = min(int(error.detail.get("retry_after_ms", 0)), SECOND_MS)
+                failed = error
             finally:
                 delivered.let_go()
                 with suppress(TopicsError):
                     await stream.close()
-            await asyncio.sleep(backoff.next_s(retry_ms))
+            await self._outage.wait(failed)
 
 
 class _Delivered:

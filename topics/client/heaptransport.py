@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from topics.client.outage import Outage
 from topics.errors import TopicsError
 from topics.heapmodel import (
     AckedMessages,
@@ -87,6 +88,8 @@ class HeapStream(Settler, Protocol):
 
 class HeapTransport(Protocol):
     def may_pass(self, error: TopicsError) -> bool: ...
+
+    def outage(self) -> Outage: ...
 
     async def make_heap(self, topic: str, fields: Mapping[str, object]) -> HeapInfo:
         """`fields` are those of a topic's config."""

@@ -17,6 +17,7 @@ from topics.client.caller import Caller, may_pass
 from topics.client.connection import Answer
 from topics.client.download import Download
 from topics.client.heaptransport import HeapTransport
+from topics.client.outage import OnOutage, Outage
 from topics.client.pages import parsed_page
 from topics.client.readahead import ReadAhead
 from topics.client.remoteaccounts import RemoteAccounts
@@ -27,7 +28,7 @@ from topics.client.remoteheaps import RemoteHeaps
 from topics.client.remotejobs import RemoteJobs
 from topics.client.remoterouters import RemoteRouters
 from topics.client.remotesql import RemoteSql
-from topics.client.remotewatch import OnOutage, RemoteWatch
+from topics.client.remotewatch import RemoteWatch
 from topics.client.transport import DeleteRequest, Place, ReadRequest, Seen, StageRequest, Stream, WriteRequest
 from topics.errors import InvalidRequest, TopicsError
 from topics.limits import WAIT_MS_MAX
@@ -84,7 +85,7 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteCatalog, RemoteSql):
         super().__init__()
         self._caller = caller
         self.accounts = RemoteAccounts(caller)
-        self.heaps: HeapTransport = heaps or RemoteHeaps(caller)
+        self.heaps: HeapTransport = heaps or RemoteHeaps(caller, on_outage)
         self._on_outage = on_outage
         self._open = False
 
@@ -102,6 +103,9 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteCatalog, RemoteSql):
 
     def may_pass(self, error: TopicsError) -> bool:
         return self._open and may_pass(error)
+
+    def outage(self) -> Outage:
+        return Outage(self.may_pass, lambda: self._caller.reached, self._on_outage)
 
     # ---- topics
 
@@ -207,7 +211,7 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteCatalog, RemoteSql):
     # ---- following
 
     def watch(self, places: Sequence[Place]) -> Stream[Seen]:
-        return ReadAhead(PREFETCHED_PAGES, RemoteWatch(self._caller, self, places, self._on_outage))
+        return ReadAhead(PREFETCHED_PAGES, RemoteWatch(self._caller, self, places))
 
 
 def _archive_path(topic: str, archive: str) -> str:

@@ -21,6 +21,7 @@ from topics.client.body import plain_body
 from topics.client.caller import Caller, may_pass
 from topics.client.connection import Answer
 from topics.client.heaptransport import HeapStream, NackRequest, PopRequest
+from topics.client.outage import OnOutage, Outage
 from topics.client.polledstream import PolledStream
 from topics.client.remoteanswer import decoded, topic_path
 from topics.errors import ConfirmationNeeded, TopicExists, TopicsError
@@ -94,12 +95,16 @@ class _Listed(msgspec.Struct):
 class RemoteHeaps:
     """A `HeapTransport`."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, on_outage: OnOutage) -> None:
         self._caller = caller
+        self._on_outage = on_outage
         self._giving_back: set[asyncio.Future[None]] = set()
 
     def may_pass(self, error: TopicsError) -> bool:
         return self._caller.is_open and may_pass(error)
+
+    def outage(self) -> Outage:
+        return Outage(self.may_pass, lambda: self._caller.reached, self._on_outage)
 
     # ---- heaps
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Final, Self
 from urllib.parse import quote
 
 import msgspec
 
-from topics.client.backoff import Backoff
 from topics.client.body import plain_body
 from topics.client.caller import Caller
 from topics.client.cursors import Cursor
@@ -48,10 +47,6 @@ AGAIN: Final = (UNKNOWN_ID, 408, 409)
 NOT_SAID: Final = "from_seq_too_old"
 
 
-OnOutage = Callable[[TopicsError | None], None]
-"""Told by each follower when its server went away, with why, and with None when it is back."""
-
-
 class _Session(msgspec.Struct):
     wid: str
     topics: dict[str, msgspec.Raw]
@@ -60,17 +55,10 @@ class _Session(msgspec.Struct):
 class RemoteWatch:
     """See `Transport.watch`."""
 
-    def __init__(
-        self,
-        caller: Caller,
-        transport: Transport,
-        places: Sequence[Place],
-        on_outage: OnOutage = lambda error: None,
-    ) -> None:
+    def __init__(self, caller: Caller, transport: Transport, places: Sequence[Place]) -> None:
         self._caller = caller
         self._transport = transport
         self._places = places
-        self._on_outage = on_outage
         self._view = places[0].request
         self._keys: list[str] = []
         """What is watched by name."""
@@ -83,8 +71,7 @@ class RemoteWatch:
         self._last_id = ""
         self._stack = AsyncExitStack()
         self._events: AsyncIterator[ServerEvent] | None = None
-        self._backoff = Backoff()
-        self._away = False
+        self._outage = transport.outage()
 
     def __aiter__(self) -> Self:
         return self
@@ -97,11 +84,7 @@ class RemoteWatch:
                 await self._step()
             except TopicsError as error:
                 await self._disconnect()
-                # Before anybody has answered, it may be a wrong address.
-                if not (self._caller.reached and self._transport.may_pass(error)):
-                    raise
-                self._set_away(error)
-                await asyncio.sleep(self._backoff.next_s())
+                await self._outage.wait(error)
         return self._ready.popleft()
 
     async def aclose(self) -> None:
@@ -121,11 +104,6 @@ class RemoteWatch:
             if event is None:
                 raise Unavailable("the server ended the stream")
             await self._hear(event)
-
-    def _set_away(self, error: TopicsError | None) -> None:
-        if (error is not None) != self._away:
-            self._away = not self._away
-            self._on_outage(error)
 
     # ---- where to begin
 
@@ -212,8 +190,7 @@ class RemoteWatch:
         if event.name == "error":
             await self._hear_error(frame)
             return
-        self._backoff.reset()
-        self._set_away(None)
+        self._outage.over()
         # Nothing is noted before all of it is known: what fails in between is told again.
         if event.name == "topic-deleted":
             self._drop(frame.topic)
@@ -234,7 +211,7 @@ class RemoteWatch:
         if frame.code == UNKNOWN_ID:
             self._wid = ""
         await self._disconnect()
-        await asyncio.sleep(self._backoff.next_s())
+        await self._outage.pause()
 
     def _see(self, page: Page) -> None:
         self._positions[_key(page.topic, page.partition)] = Cursor(page.next_from_seq, page.epoch)

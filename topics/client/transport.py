@@ -16,6 +16,7 @@ from topics.client.catalogtransport import CatalogTransport
 from topics.client.grouptransport import GroupTransport
 from topics.client.heaptransport import HeapTransport
 from topics.client.jobtransport import JobTransport
+from topics.client.outage import Outage
 from topics.client.routertransport import RouterTransport
 from topics.client.sqltransport import SqlTransport
 from topics.errors import TopicsError
@@ -154,6 +155,9 @@ class Transport(JobTransport, GroupTransport, RouterTransport, CatalogTransport,
 
     def may_pass(self, error: TopicsError) -> bool:
         """Whether trying again later may help: the server is away, busy or restarting, and we are not closed."""
+
+    def outage(self) -> Outage:
+        """How somebody who reads without end waits for a server that is away; each has one of their own."""
 
     async def configure(
         self, topic: str, fields: Mapping[str, object], *, merge: bool, if_missing: bool = False

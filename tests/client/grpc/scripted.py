@@ -50,7 +50,7 @@ class Side:
 
 
 @asynccontextmanager
-async def scripted(*scripts: Script) -> AsyncIterator[topics.Client]:
+async def scripted(*scripts: Script, timeout_ms: int = 60_000) -> AsyncIterator[topics.Client]:
     """A client of the server; streams get the scripts in turn, further ones the last."""
     left = list(scripts)
     work = methods_of(HEAPS)["Work"]
@@ -64,7 +64,7 @@ async def scripted(*scripts: Script) -> AsyncIterator[topics.Client]:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
-        async with topics.connect(grpc=f"127.0.0.1:{port}", attempts_max=1) as client:
+        async with topics.connect(grpc=f"127.0.0.1:{port}", attempts_max=1, timeout_ms=timeout_ms) as client:
             yield client
     finally:
         await server.stop(None)

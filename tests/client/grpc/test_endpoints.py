@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from contextlib import aclosing
 
 import grpc
 import pytest
 
 import topics
-from tests.client.rig import on_loop
+from tests.client.rig import closed_port, on_loop
 from topics import errors, testing
-from topics.client.caller import may_pass
+from topics.client.caller import CallOptions, may_pass
 from topics.client.grpc.endpoints import Endpoints, error_of
 
-
-def closed_port() -> str:
-    """An address that nobody listens at."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{taken.getsockname()[1]}"
+OPTIONS = CallOptions(
+    timeout_ms=1000, connect_timeout_ms=1000, read_timeout_ms=1000, attempts_max=1, connections_max=1, compress=False
+)
 
 
 @on_loop
@@ -39,7 +35,7 @@ async def test_a_call_goes_to_whoever_answers() -> None:
 
 
 def test_who_fails_late_takes_nobody_back() -> None:
-    endpoints = Endpoints(["one:1", "two:2", "three:3"], None, timeout_ms=1000, attempts_max=1)
+    endpoints = Endpoints(["one:1", "two:2", "three:3"], None, OPTIONS)
     for failed in (0, 1, 0):
         endpoints.go_on(failed)
     assert endpoints._place == 2
@@ -50,7 +46,9 @@ def test_who_fails_late_takes_nobody_back() -> None:
 @on_loop
 async def test_nobody_there_is_a_connection_that_failed() -> None:
     async with topics.connect(grpc=f"{closed_port()},{closed_port()}", attempts_max=2) as client:
-        with pytest.raises(errors.ConnectionFailed) as failed:
+        with pytest.raises(
+            errors.ConnectionFailed, match=r"cannot connect to 127\..*; is gRPC served there\?"
+        ) as failed:
             await client.heap("jobs").info()
         assert failed.value.detail["sent"] is False
 
@@ -125,7 +123,7 @@ def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
 def test_what_the_core_says_itself_is_about_the_connection(
     code: grpc.StatusCode, words: str, kind: type[errors.TopicsError]
 ) -> None:
-    error = error_of(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), words))
+    error = error_of(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), words), "one:1")
     assert type(error) is kind and words in error.message
     if isinstance(error, errors.Unavailable):
         assert error.detail["sent"] is ("connect" not in words)
@@ -134,10 +132,11 @@ def test_what_the_core_says_itself_is_about_the_connection(
 
 def test_what_the_server_says_is_told_by_its_code() -> None:
     trailing = grpc.aio.Metadata(("topics-code", "damaged"), ("topics-detail-bin", b'{"file":"x"}'))
-    error = error_of(grpc.aio.AioRpcError(grpc.StatusCode.DATA_LOSS, grpc.aio.Metadata(), trailing, "bad bytes"))
+    failure = grpc.aio.AioRpcError(grpc.StatusCode.DATA_LOSS, grpc.aio.Metadata(), trailing, "bad bytes")
+    error = error_of(failure, "one:1")
     assert type(error) is errors.Damaged and error.detail == {"file": "x"}
     strange = grpc.aio.Metadata(("topics-code", "new_code"))
     later = error_of(
-        grpc.aio.AioRpcError(grpc.StatusCode.NOT_FOUND, grpc.aio.Metadata(), strange, "of a later version")
+        grpc.aio.AioRpcError(grpc.StatusCode.NOT_FOUND, grpc.aio.Metadata(), strange, "of a later version"), "one:1"
     )
     assert type(later) is errors.NotFound

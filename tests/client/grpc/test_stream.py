@@ -62,6 +62,16 @@ async def test_what_a_server_says_when_it_refuses_ends_the_loop() -> None:
 
 
 @on_loop
+async def test_a_server_that_does_not_open_a_stream_in_time_is_told_so() -> None:
+    async def say_nothing(side: Side) -> None:
+        await side.ended()
+
+    async with scripted(say_nothing, timeout_ms=50) as client:
+        with pytest.raises(errors.TimedOut, match="no stream of messages was opened within 50 ms"):
+            await soon(anext(client.heap("jobs").pop()))
+
+
+@on_loop
 async def test_what_came_on_a_stream_that_is_over_is_lost_and_not_handed_out() -> None:
     over = asyncio.Event()
 

@@ -17,7 +17,8 @@ import msgspec
 from topics import errors
 from topics.client import tracing
 from topics.client.backoff import Backoff
-from topics.client.caller import was_refused
+from topics.client.caller import CallOptions, was_refused
+from topics.client.grpc.fitting import unfit
 from topics.client.refusal import by_code
 from topics.errors import ConnectionFailed, ShuttingDown, TimedOut, TopicsError
 from topics.limits import SECOND_MS
@@ -59,6 +60,9 @@ _BY_STATUS: Final[dict[Any, type[TopicsError]]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.TimedOut,
 }
 
+Broken = Callable[[Any], TopicsError]
+"""Why a call ended, as an error of ours."""
+
 METHODS: Final[dict[str, Method]] = {
     f"{service.rpartition('.')[2]}.{name}": method
     for service in (DISHEAP, HEAPS)
@@ -68,24 +72,21 @@ METHODS: Final[dict[str, Method]] = {
 
 
 class Endpoints:
-    def __init__(
-        self,
-        addresses: Sequence[str],
-        key: str | None,
-        *,
-        tls: Any = None,
-        timeout_ms: int,
-        attempts_max: int,
-    ) -> None:
+    def __init__(self, addresses: Sequence[str], key: str | None, options: CallOptions, tls: Any = None) -> None:
         """`addresses` are `host:port`, one or more; `tls` credentials of a channel, None is plain text."""
         self._addresses = tuple(addresses)
         self._metadata = () if key is None else (("authorization", f"Bearer {key}"),)
         self._tls = tls
-        self._timeout_ms = timeout_ms
-        self._attempts_max = attempts_max
+        self.timeout_ms = options.timeout_ms
+        self.attempts_max = max(options.attempts_max, len(self._addresses))
+        """Each of them is tried at least once."""
+        # So the core calls how long making a connection may take.
+        self._options = [*OPTIONS, ("grpc.min_reconnect_backoff_ms", options.connect_timeout_ms)]
         self._place = 0
         self._channels: dict[int, Any] = {}
         self.closed = False
+        self.reached = False
+        """Whether a server has answered anything yet: before, it may be a wrong address."""
 
     async def close(self) -> None:
         self.closed = True
@@ -96,34 +97,41 @@ class Endpoints:
     async def call(self, name: str, request: Any, *, repeatable: bool, wait_ms: int = 0, consumer: str = "") -> Any:
         """The answer to a request; what the server refuses is raised as the error it is."""
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + (self._timeout_ms + wait_ms) / SECOND_MS
+        deadline_s = loop.time() + (self.timeout_ms + wait_ms) / SECOND_MS
         backoff = Backoff()
         attempt_count = 0
         while True:
             attempt_count += 1
             place = self._place
             try:
-                return await self._method(name)(
+                answer = await self._method(name)(
                     request, timeout=max(0.001, deadline_s - loop.time()), metadata=self._told(consumer)
                 )
+                self.reached = True
+                return answer
             except grpc.aio.AioRpcError as failure:
-                error = error_of(failure)
-            if isinstance(error, ConnectionFailed | ShuttingDown):
-                self.go_on(place)
+                error = self._broken(place, failure)
             again = was_refused(error)
             if isinstance(error, ConnectionFailed | TimedOut):
                 again = repeatable or not error.detail["sent"]
             pause_s = backoff.next_s(int(error.detail.get("retry_after_ms", 0)))
             late = loop.time() + pause_s >= deadline_s
-            if not again or late or attempt_count >= max(self._attempts_max, len(self._addresses)):
+            if not again or late or attempt_count >= self.attempts_max:
                 raise error
             await asyncio.sleep(pause_s)
 
-    def stream(self, name: str, consumer: str) -> tuple[Any, Callable[[], None]]:
-        """A call that streams both ways, and what to call when it breaks: others then use the next endpoint."""
+    def stream(self, name: str, consumer: str) -> tuple[Any, Broken]:
+        """A call that streams both ways, and what makes an error of its end: others then use the next endpoint."""
         place = self._place
         call = self._method(name)(metadata=self._told(consumer))
-        return call, lambda: self.go_on(place)
+        return call, lambda failure: self._broken(place, failure)
+
+    def _broken(self, place: int, failure: Any) -> TopicsError:
+        error = error_of(failure, self._addresses[place])
+        if isinstance(error, ConnectionFailed | ShuttingDown):
+            self.go_on(place)
+        self.reached = self.reached or not isinstance(error, ConnectionFailed | TimedOut)
+        return error
 
     def go_on(self, place: int) -> None:
         """Use the next endpoint, unless somebody else has gone on already."""
@@ -143,18 +151,20 @@ class Endpoints:
         if found is None:
             address = self._addresses[self._place]
             if self._tls is None:
-                found = grpc.aio.insecure_channel(address, OPTIONS)
+                found = grpc.aio.insecure_channel(address, self._options)
             else:
-                found = grpc.aio.secure_channel(address, self._tls, OPTIONS)
+                found = grpc.aio.secure_channel(address, self._tls, self._options)
             self._channels[self._place] = found
         return found
 
     def _told(self, consumer: str) -> tuple[tuple[str, str], ...]:
+        if consumer and not (isinstance(consumer, str) and consumer.isascii() and consumer.isprintable()):
+            raise unfit("consumer", consumer, "printable ASCII over gRPC")
         name = ((CONSUMER_KEY, consumer),) if consumer else ()
         return (*self._metadata, *name, *tracing.current().items())
 
 
-def error_of(failure: Any) -> TopicsError:
+def error_of(failure: Any, address: str) -> TopicsError:
     """What the server refused, or why there was no answer, as an error of ours."""
     trailing = dict(failure.trailing_metadata() or ())
     code, message = trailing.get(CODE_KEY), failure.details() or ""
@@ -163,7 +173,11 @@ def error_of(failure: Any) -> TopicsError:
         error.detail = msgspec.json.decode(trailing.get(DETAIL_KEY, b"{}"))
         return error
     kind = _BY_STATUS.get(failure.code(), errors.Internal)
+    sent = not any(words in message for words in _NEVER_SENT)
+    if kind is ConnectionFailed and not sent:
+        # What is behind the last colon is the reason; before it, the core says the address in its own way.
+        message = f"cannot connect to {address}: {message.rpartition(': ')[2]}; is gRPC served there?"
     error = kind(message or failure.code().name)
     if isinstance(error, ConnectionFailed | TimedOut):
-        error.detail["sent"] = not any(words in message for words in _NEVER_SENT)
+        error.detail["sent"] = sent
     return error

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from topics.client.grpc.fitting import MS_MAX, not_whole, unfit
 from topics.errors import InvalidRequest
 from topics.limits import U32_MAX
 from topics.model import Mode
 
 _COUNTS: Final = ("partitions", "replication_factor", "top_k_bound", "max_retries", "max_payload_bytes")
 _TIMES: Final = ("retention_ms", "lease_ms", "dead_letter_ttl_ms")
-_MS_MAX: Final = 2**53
 _ELSEWHERE: Final = "leave it out, or connect without grpc"
 
 
@@ -20,7 +20,7 @@ def sayable(topic: str, fields: Mapping[str, object]) -> dict[str, Any]:
     for name, value in fields.items():
         expected = _expected(topic, name, value)
         if expected:
-            raise InvalidRequest(f"{name} must be {expected}, not {value!r}", field=name, expected=expected)
+            raise unfit(name, value, expected)
     return dict(fields)
 
 
@@ -35,12 +35,7 @@ def _expected(topic: str, name: str, value: object) -> str:
             own = f"{topic}.dlq"
             return "" if value in (None, own) else f'None or "{own}" over gRPC ({_ELSEWHERE})'
         case _ if name in _COUNTS:
-            return _whole(value, U32_MAX)
+            return not_whole(value, U32_MAX)
         case _ if name in _TIMES:
-            return _whole(value, _MS_MAX)
+            return not_whole(value, MS_MAX)
     raise InvalidRequest(f"{name} of a heap cannot be set over gRPC: {_ELSEWHERE}", field=name)
-
-
-def _whole(value: object, most: int) -> str:
-    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-    return "" if fits else f"a whole number from 0 to {most}"

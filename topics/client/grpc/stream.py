@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
 
 from topics.client.grpc import values
-from topics.client.grpc.endpoints import Endpoints, error_of
+from topics.client.grpc.endpoints import Broken, Endpoints
+from topics.client.grpc.fitting import fitting
 from topics.client.heaptransport import Arrived, NackRequest, PopRequest
 from topics.errors import ConnectionFailed, ShuttingDown, TimedOut, TopicsError
 from topics.heapmodel import AckedMessages, ExtendedLeases, LeaseRef, NackedMessages
+from topics.limits import SECOND_MS
 from topics.proto import messages as proto
 
 
@@ -33,6 +35,7 @@ class WorkStream:
         self._topic = topic
         self._request = request
         self._call: Any = None
+        self._broken: Broken
         self._arrived: Arrived = lambda messages: None
         self._news = asyncio.Event()
         self._answers: deque[asyncio.Future[Any]] = deque()
@@ -41,21 +44,28 @@ class WorkStream:
         self._granting: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._error: TopicsError | None = None
-        self._give_up: Callable[[], None] = lambda: None
 
     async def open(self, arrived: Arrived) -> int:
         self._arrived = arrived
-        self._call, self._give_up = self._endpoints.stream("Heaps.Work", self._request.consumer)
-        opening = proto.WorkOpen(topic=self._topic, partition_ids=self._request.partitions)
-        if self._request.visibility_ms is not None:
-            opening.visibility_timeout.CopyFrom(values.duration(self._request.visibility_ms))
-        await self._write(proto.WorkRequest(open=opening))
+        opening = fitting(
+            proto.WorkOpen,
+            topic=self._topic,
+            partition_ids=self._request.partitions,
+            visibility_timeout=values.visibility(self._request),
+        )
+        self._call, self._broken = self._endpoints.stream("Heaps.Work", self._request.consumer)
+        timeout_ms = self._endpoints.timeout_ms
         try:
-            first = await self._call.read()
-            if first is grpc.aio.EOF:
-                raise await self._ending()
+            async with asyncio.timeout(timeout_ms / SECOND_MS):
+                await self._write(proto.WorkRequest(open=opening))
+                first = await self._call.read()
+                if first is grpc.aio.EOF:
+                    raise await self._ending()
         except grpc.aio.AioRpcError as failure:
             raise self._broken(failure) from None
+        except TimeoutError:
+            raise TimedOut(f"no stream of messages was opened within {timeout_ms} ms", sent=True) from None
+        self._endpoints.reached = True
         self._reading = asyncio.create_task(self._read(), name="topics work")
         return values.milliseconds(first.opened.visibility_timeout)
 
@@ -165,16 +175,11 @@ class WorkStream:
     async def _ending(self) -> TopicsError:
         status = await self._call.code()
         if status is grpc.StatusCode.OK:
+            self._endpoints.reached = True
             return ShuttingDown("the server ended the stream")
         trailing = await self._call.trailing_metadata()
         initial = await self._call.initial_metadata()
         return self._broken(grpc.aio.AioRpcError(status, initial, trailing, await self._call.details()))
-
-    def _broken(self, failure: Any) -> TopicsError:
-        error = error_of(failure)
-        if isinstance(error, ConnectionFailed | ShuttingDown):
-            self._give_up()
-        return error
 
     def _fail(self, error: TopicsError) -> None:
         self._error = self._error or error

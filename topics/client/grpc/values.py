@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from topics.client.heaptransport import NackRequest
+from topics.client.grpc.fitting import fitting, whole_ms
+from topics.client.heaptransport import NackRequest, PopRequest
 from topics.errors import TopicsError
 from topics.heapmodel import (
     DeadFilter,
@@ -32,7 +33,9 @@ NS_PER_MS: Final = 1_000_000
 _MODES: Final = (Mode.MIN, Mode.MAX)
 
 
-def duration(ms: int) -> Any:
+def duration(name: str, given_ms: Any) -> Any:
+    """A time that a program gave under this name."""
+    ms = whole_ms(name, given_ms)
     return proto.Duration(seconds=ms // SECOND_MS, nanos=ms % SECOND_MS * NS_PER_MS)
 
 
@@ -51,9 +54,17 @@ def _optional(message: Any, field: str) -> Any:
 # ---- what goes
 
 
-def new_message(topic: str, message: NewMessage) -> Any:
+def visibility(request: PopRequest) -> Any:
+    """For how long messages are leased; None is as the heap says."""
+    return None if request.visibility_ms is None else duration("visibility_ms", request.visibility_ms)
+
+
+def new_message(topic: str, message: NewMessage, place: str = "") -> Any:
+    """`place` is where it is among others, like `messages[3].`."""
     named = message.sequence is not None
-    return proto.NewMessage(
+    return fitting(
+        proto.NewMessage,
+        place,
         topic=topic,
         payload=message.payload,
         priority=message.priority,
@@ -63,7 +74,7 @@ def new_message(topic: str, message: NewMessage) -> Any:
         epoch=message.epoch if named else None,
         sequence=message.sequence,
         max_retries=message.max_retries,
-        not_before=duration(message.delay_ms) if message.delay_ms else None,
+        not_before=duration(f"{place}delay_ms", message.delay_ms) if message.delay_ms else None,
         is_json=message.is_json,
         meta=message.meta,
     )
@@ -71,7 +82,8 @@ def new_message(topic: str, message: NewMessage) -> Any:
 
 def make_request(topic: str, fields: dict[str, Any]) -> Any:
     """What a heap is made with; the names are those of a topic's config."""
-    request = proto.MakeHeapReq(
+    request = fitting(
+        proto.MakeHeapReq,
         topic=topic,
         mode=_MODES.index(Mode(fields.get("mode", Mode.MIN))),
         partitions=fields.get("partitions", 0),
@@ -86,7 +98,8 @@ def make_request(topic: str, fields: dict[str, Any]) -> Any:
 
 
 def change_request(topic: str, fields: dict[str, Any]) -> Any:
-    request = proto.UpdateHeapConfigReq(
+    request = fitting(
+        proto.UpdateHeapConfigReq,
         topic=topic,
         max_retries_default=fields.get("max_retries"),
         max_payload_bytes=fields.get("max_payload_bytes"),
@@ -98,18 +111,20 @@ def change_request(topic: str, fields: dict[str, Any]) -> Any:
 
 def _spans(request: Any, fields: dict[str, Any]) -> None:
     if "retention_ms" in fields:
-        request.retention_time.CopyFrom(duration(fields["retention_ms"]))
+        request.retention_time.CopyFrom(duration("retention_ms", fields["retention_ms"]))
     if "lease_ms" in fields:
-        request.visibility_timeout_default.CopyFrom(duration(fields["lease_ms"]))
+        request.visibility_timeout_default.CopyFrom(duration("lease_ms", fields["lease_ms"]))
     if "dead_letter" in fields or "dead_letter_ttl_ms" in fields:
         request.dlq_policy.enabled = fields.get("dead_letter", "") is not None
         if "dead_letter_ttl_ms" in fields:
-            request.dlq_policy.retention_time.CopyFrom(duration(fields["dead_letter_ttl_ms"]))
+            ttl = duration("dead_letter_ttl_ms", fields["dead_letter_ttl_ms"])
+            request.dlq_policy.retention_time.CopyFrom(ttl)
 
 
 def dead_filter(chosen: DeadFilter) -> Any:
     start_ms, end_ms = chosen.died_from_ms, chosen.died_before_ms
-    return proto.DeadFilter(
+    return fitting(
+        proto.DeadFilter,
         message_ids=chosen.message_ids,
         reason=chosen.reason,
         died_from=None if start_ms is None else timestamp(start_ms),
@@ -120,28 +135,23 @@ def dead_filter(chosen: DeadFilter) -> Any:
 
 
 def settle_acks(leases: Sequence[LeaseRef]) -> Any:
-    return proto.Settle(acks=[{"message_id": lease.message_id, "lease_token": lease.lease_token} for lease in leases])
+    return fitting(proto.Settle, acks=[_named(lease) for lease in leases])
 
 
 def settle_nacks(request: NackRequest) -> Any:
-    settle = proto.Settle()
-    for lease in request.leases:
-        nack = settle.nacks.add(
-            message_id=lease.message_id, lease_token=lease.lease_token, undelivered=request.undelivered
-        )
-        if request.backoff_ms is not None:
-            nack.backoff_override.CopyFrom(duration(request.backoff_ms))
-        if request.reason:
-            nack.reason = request.reason
-    return settle
+    said: dict[str, Any] = {"undelivered": request.undelivered, "reason": request.reason or None}
+    if request.backoff_ms is not None:
+        said["backoff_override"] = duration("backoff_ms", request.backoff_ms)
+    return fitting(proto.Settle, nacks=[_named(lease) | said for lease in request.leases])
 
 
 def settle_extensions(leases: Sequence[LeaseRef], extension_ms: int) -> Any:
-    settle = proto.Settle()
-    for lease in leases:
-        each = settle.extensions.add(message_id=lease.message_id, lease_token=lease.lease_token)
-        each.extension.CopyFrom(duration(extension_ms))
-    return settle
+    extension = duration("ms", extension_ms)
+    return fitting(proto.Settle, extensions=[_named(lease) | {"extension": extension} for lease in leases])
+
+
+def _named(lease: LeaseRef) -> dict[str, Any]:
+    return {"message_id": lease.message_id, "lease_token": lease.lease_token}
 
 
 # ---- what comes
