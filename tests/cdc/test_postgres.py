@@ -248,6 +248,20 @@ def test_installing_and_removing(one: Any, outbox: Outbox) -> None:
     one.commit()
 
 
+def test_whether_each_change_is_captured(one: Any, outbox: Outbox) -> None:
+    one.execute("CREATE TABLE chat.others (id bigint PRIMARY KEY)")
+    one.commit()
+    assert (outbox.is_captured(TABLE), outbox.is_captured("chat.others")) == (True, False)
+    one.execute(f"ALTER TABLE {TABLE} DISABLE TRIGGER USER")
+    one.commit()
+    (found,) = outbox.status(TABLE)
+    assert not outbox.is_captured(TABLE) and found.problem == "its trigger is disabled: `topics cdc install` again"
+    assert outbox.install(TABLE) and outbox.is_captured(TABLE) and outbox.status(TABLE)[0].problem is None
+    insert(one, 1)
+    one.commit()
+    assert keys(outbox) == [1]
+
+
 def test_a_table_that_is_gone_can_be_removed(one: Any, outbox: Outbox) -> None:
     insert(one, 1)
     one.execute(f"DROP TABLE {TABLE}")

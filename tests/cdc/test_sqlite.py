@@ -116,6 +116,27 @@ def test_uninstalling_removes_everything(writer: sqlite3.Connection, outbox: Out
     assert not outbox.status("messages")[0].installed
 
 
+def test_whether_each_change_is_captured(writer: sqlite3.Connection, outbox: Outbox) -> None:
+    writer.execute("CREATE TABLE others (id INTEGER PRIMARY KEY)")
+    assert not outbox.is_captured("messages")
+    outbox.install("others")
+    assert outbox.is_captured("others") and not outbox.is_captured("messages")
+    outbox.install("messages")
+    assert outbox.is_captured("messages")
+    writer.execute("DROP TRIGGER topics_capture_update_messages")
+    assert not outbox.is_captured("messages") and outbox.install("messages") and outbox.is_captured("messages")
+    writer.execute(f"DROP TABLE {OUTBOX}")
+    assert not outbox.is_captured("messages")
+
+
+def test_a_name_in_another_case_is_another_name_of_the_same_table(writer: sqlite3.Connection, outbox: Outbox) -> None:
+    outbox.install("Messages")
+    writer.execute("INSERT INTO messages (id) VALUES (1)")
+    assert (outbox.is_captured("Messages"), outbox.is_captured("messages")) == (True, False)
+    assert [each.table for each in outbox.status()] == ["Messages"] and len(everything(outbox, "Messages")) == 1
+    assert not outbox.install("Messages") and outbox.uninstall("Messages") and outbox.status() == []
+
+
 def test_a_table_that_is_gone_can_be_removed(writer: sqlite3.Connection, outbox: Outbox) -> None:
     outbox.install("messages")
     writer.execute("INSERT INTO messages (id) VALUES (1)")

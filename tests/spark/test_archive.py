@@ -6,10 +6,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.spark.lakes import rows_of
+from topics.errors import Unauthorized
 from topics.spark.archive import archive
 from topics.sync import Client
-from topics.testing.served import RunningServer
+from topics.testing.served import RunningServer, running_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +23,12 @@ def run(spark: SparkSession, root: str, url: str, rows_per_batch: int = 1000) ->
     query.awaitTermination()
     error = query.exception()
     assert error is None, error
+
+
+def test_a_server_that_refuses_leaves_no_lake_behind(spark: SparkSession, tmp_path: Path) -> None:
+    with running_server(api_keys="boss") as served, pytest.raises(Unauthorized):
+        archive(spark, str(tmp_path / "lake"), url=served.url, key="wrong")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_topics_into_a_lake_over_batches_runs_and_a_lost_checkpoint(

@@ -3,30 +3,55 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from topics.spark.launch import ALWAYS
+from topics.spark.launch import ALWAYS, session
 
 PROGRAM = """
-from topics.spark.launch import NoJava, session
-try:
-    with session():
-        pass
-except NoJava as error:
-    print(type(error.__cause__).__name__)
+import os, sys
+from topics.spark.launch import NotStarted, session
+
+def begin(master="local[1]", environment={}, **config):
+    os.environ.update(environment)
+    try:
+        with session(master, config):
+            pass
+    except NotStarted as error:
+        print(type(error).__name__, str(error), sep=": ")
+    for name in environment:
+        del os.environ[name]
+
+begin(environment={"JAVA_HOME": sys.argv[1]})
+begin(environment={"SPARK_HOME": sys.argv[1]})
+begin(**{"spark.driver.memory": "much"})
+begin("local[some]")
 """
 
 
-def test_without_java(tmp_path: Path) -> None:
-    environment = {**os.environ, "JAVA_HOME": str(tmp_path / "nothing")}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout) == (0, "PySparkRuntimeError\n"), done.stderr
+def test_what_keeps_it_from_starting_is_told_as_what_it_is(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nothing")
+    environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
+    program = [sys.executable, "-c", PROGRAM, nowhere]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    java, spark, setting, master = done.stdout.splitlines()
+    assert java.startswith(f"NoJava: Spark needs Java, and there is none at JAVA_HOME={nowhere}: install a JRE")
+    assert spark.startswith(f"NotStarted: there is no {nowhere}/./bin/spark-submit: SPARK_HOME names")
+    assert setting.startswith(f"NotStarted: Spark's Java, {shutil.which('java')}, ended before it had begun")
+    assert "Invalid maximum heap size: -Xmxmuch" in done.stderr, "Java itself says more"
+    assert master == "NotStarted: Could not parse Master URL: 'local[some]'"
+
+
+def test_what_spark_refuses_is_not_a_start_that_failed(spark: SparkSession) -> None:
+    with pytest.raises(PySparkRuntimeError, match="SESSION_ALREADY_EXIST"), session("sc://nowhere:1"):
+        pass
 
 
 def test_a_text_names_no_file_and_no_variable_of_the_machine(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import DoubleType, StringType, StructType
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
-from tests.spark.rig import datas, source
+from tests.spark.rig import datas, source, stages
 from topics.errors import Forbidden, InvalidRequest
 from topics.spark.options import parse_options
 from topics.spark.outgoing import Outgoing, check_columns
 from topics.spark.server import Server
+from topics.spark.source import TopicsSource
 from topics.spark.staging import Target
 from topics.testing.served import RunningServer, running_server
 from topics.wire.routing import partition_of
@@ -55,7 +56,8 @@ def test_rows_that_cannot_go_anywhere_are_refused(spark_server: Server) -> None:
         with pytest.raises(InvalidRequest, match=rf'topic "t" has partitions 0 to 0, and a row is for {partition}'):
             split(spark_server, batch(data=["1", "2"], partition=[0, partition]), "t")
     with pytest.raises(InvalidRequest, match="column partition must be a whole number"):
-        check_columns(parse_options({"url": "http://host:1", "topic": "t"}), DATA.add("partition", DoubleType()))
+        schema = StructType([*DATA, StructField("partition", DoubleType())])
+        check_columns(parse_options({"url": "http://host:1", "topic": "t"}), schema)
 
 
 def test_who_may_not_make_a_topic_is_told_to_have_it_made() -> None:
@@ -67,6 +69,43 @@ def test_who_may_not_make_a_topic_is_told_to_have_it_made() -> None:
             client.topic("t").create()
         assert split(server, batch(data=["1"]), "t") == {Target("t", 0): ["1"]}
         server.close()
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_who_may_write_need_not_read(is_stream: bool) -> None:
+    """By key, to a heap by priority, and to a named partition: each once, and without a stage left behind."""
+    with running_server(api_keys="boss,writer:write,reader:read") as served:
+        with served.client("boss") as client:
+            client.topic("wide").create(partitions=3)
+            client.heap("heap").create(partitions=2)
+        rows = batch(data=["1", "2", "3"], key=["a", "b", None], partition=pa.array([None, None, 2], pa.int32()))
+        messages = batch(data=["4"], key=["a"], priority=[7])
+        for topic, each in (("wide", rows), ("heap", messages)):
+            for _ in range(2):
+                writes(source(served, topic, key="writer", jobId=topic, producerId=topic), is_stream, each)
+        with served.client("boss") as client:
+            for data, partition in ((1, partition_of("a", 3)), (2, partition_of("b", 3)), (3, 2)):
+                found = client.topic("wide").diff(partition=partition).records
+                assert [record.data for record in found].count(data) == 1
+            (message,) = client.topic("heap").diff(partition=partition_of("a", 2)).records
+            assert (message.data, message.meta) == (4, {"$priority": "7"})
+        assert stages(served) == 0
+        with pytest.raises(InvalidRequest, match="column priority is for heaps"):
+            writes(source(served, "wide", key="writer"), is_stream, messages)
+        with pytest.raises(Forbidden, match=r'topic "none" is not there, and it cannot be made: .*; make it first'):
+            writes(source(served, "none", key="writer"), is_stream, rows)
+        with pytest.raises(Forbidden, match="this key lacks the scope write"):
+            writes(source(served, "wide", key="reader"), is_stream, rows)
+
+
+def writes(made: TopicsSource, is_stream: bool, rows: Any) -> None:
+    """One task, and the driver behind it."""
+    if is_stream:
+        stream = made.streamWriter(DATA, overwrite=False)
+        stream.commit([stream.write(iter([rows]))], 1)
+    else:
+        writer = made.writer(DATA, overwrite=False)
+        writer.commit([writer.write(iter([rows]))])
 
 
 def test_a_time_to_come_is_a_timestamp_or_milliseconds(spark_server: Server, topics_server: RunningServer) -> None:

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import socketserver
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import msgspec
 import pyarrow as pa
 import pytest
 
 from tests.spark.rig import datas, fill
-from topics.errors import ConnectionFailed, InvalidSql, TopicNotFound
+from topics.errors import ConnectionFailed, Forbidden, InvalidSql, TopicNotFound
 from topics.spark import server as server_module
 from topics.spark.server import Server
-from topics.testing.served import RunningServer
+from topics.testing.served import RunningServer, running_server
 
 GUARD_S = 60
 TIMEOUT_MS = 60_000
@@ -66,6 +68,39 @@ def test_it_is_given_up_when_the_time_is_over(topics_server: RunningServer) -> N
     with pytest.raises(ConnectionFailed, match="cannot be asked"):
         server.state("t")
     topics_server.start()
+
+
+def test_an_address_that_says_nothing_is_given_up_sooner_than_one_that_works(
+    topics_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_CONNECT_S", 0.2)
+    fill(topics_server, "t", 1)
+    server = Server(topics_server.url, "", 0)
+    assert server.read("t", from_seq=1, wait_ms=500).facts.head_seq == 1, "what waits for long waits on"
+    server.close()
+    # A listener whose line is full lets nobody in and sends nobody away.
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as line:
+        address = full.getsockname()
+        while True:
+            waits = line.enter_context(socket.socket())
+            waits.settimeout(0.2)
+            try:
+                waits.connect(address)
+            except TimeoutError:
+                break
+        nobody = Server(f"http://127.0.0.1:{address[1]}", "", 0)
+        with ThreadPoolExecutor(1) as threads, pytest.raises(ConnectionFailed, match="cannot be asked: timed out"):
+            threads.submit(nobody.check_scopes).result(GUARD_S)
+
+
+def test_what_a_key_may_is_told() -> None:
+    with running_server(api_keys="boss,reader:read") as served:
+        reader = Server(served.url, "reader", TIMEOUT_MS)
+        reader.check_scopes()
+        reader.check_scopes("read")
+        with pytest.raises(Forbidden, match="lacks the scope write and admin, and this needs read and write and admin"):
+            reader.check_scopes("read", "write", "admin")
+        reader.close()
 
 
 def test_statements_are_asked_once(topics_server: RunningServer) -> None:

@@ -91,3 +91,10 @@ def test_topics_are_tables(
     logged = "".join(path.read_text() for path in spark_event_log.rglob("*") if path.is_file())
     assert "topics" in logged
     assert KEY not in plan + logged + repr(session) + str(spark.sparkContext.getConf().getAll())
+
+
+def test_all_that_use_the_session_are_one_group(request: pytest.FixtureRequest) -> None:
+    """Otherwise each worker of a run starts a Spark of its own."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("there is one process")
+    assert request.node.nodeid.endswith("@spark")

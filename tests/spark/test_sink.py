@@ -9,15 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.rig import datas, fill, parsed, save, stream, table
+from tests.spark.rig import datas, fill, parsed, save, stages, stream, table
 from topics.testing.served import RunningServer
-
-
-def stages(server: RunningServer) -> int:
-    """How many stages the server holds."""
-    host = server._server._server._context.host  # type: ignore[union-attr]
-    assert host is not None
-    return len(host.engine.machine.batches.stages)
 
 
 def copy(frame: DataFrame, server: RunningServer, topic: str, checkpoint: Path, **options: Any) -> None:

@@ -89,6 +89,9 @@ class Outbox(Protocol):
     def status(self, table: str | None = None) -> list[Captured]:
         """What is captured: of one table, or of all that are."""
 
+    def is_captured(self, table: str) -> bool:
+        """Whether each change of a table comes into the outbox now, under this name."""
+
     def prune(self, table: str, upto: int) -> int:
         """Remove changes up to and with an id, which everybody has read; how many."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from topics.cdc import postgrestext as text
 from topics.cdc.horizon import Horizon, Mark
@@ -17,6 +17,13 @@ from topics.tablemodel import TableColumn
 INSTALL = "pip install 'topics[postgres]'"
 VERSION_MIN = 140_000
 """As PostgreSQL counts: 14, which replaces triggers without locking readers out."""
+
+
+class Capture(NamedTuple):
+    """The trigger of a table."""
+
+    key: tuple[str, ...]
+    enabled: bool = True
 
 
 class PostgresOutbox:
@@ -69,7 +76,7 @@ class PostgresOutbox:
         with self._together():
             for statement in text.install(name, chosen):
                 self._run(statement)
-        return before != chosen
+        return before != Capture(chosen)
 
     def uninstall(self, table: str) -> bool:
         name = TableName.of(table)
@@ -89,15 +96,21 @@ class PostgresOutbox:
         tables = [TableName.of(table).text] if table is not None else list(installed)
         return [self._captured(each, installed.get(each)) for each in tables]
 
-    def _captured(self, table: str, key: tuple[str, ...] | None) -> Captured:
+    def _captured(self, table: str, capture: Capture | None) -> Captured:
         name = TableName.of(table)
-        if key is None:
+        if capture is None:
             return Captured(table, False)
         ((count, oldest_ms),) = self._ask(text.waiting(name.outbox), [table])
         ((last_id,),) = self._ask(text.last_given(self._sequence(name.outbox)))
-        gone = [column for column in key if column not in [each.name for each in self.columns(table)]]
-        problem = f"the key has {gone[0]}, and the table does not: install again with another key" if gone else None
-        return Captured(table, True, key, count, last_id, oldest_ms, problem)
+        problem = None if capture.enabled else "its trigger is disabled: `topics cdc install` again"
+        gone = [column for column in capture.key if column not in [each.name for each in self.columns(table)]]
+        if gone:
+            problem = f"the key has {gone[0]}, and the table does not: install again with another key"
+        return Captured(table, True, capture.key, count, last_id, oldest_ms, problem)
+
+    def is_captured(self, table: str) -> bool:
+        found = self._installed().get(TableName.of(table).text)
+        return found is not None and found.enabled
 
     def prune(self, table: str, upto: int) -> int:
         name = TableName.of(table)
@@ -105,10 +118,13 @@ class PostgresOutbox:
             cursor.execute(text.prune(name.outbox), [name.text, upto])
             return int(cursor.rowcount)
 
-    def _installed(self) -> dict[str, tuple[str, ...]]:
-        """The key of each table that is captured."""
+    def _installed(self) -> dict[str, Capture]:
+        """The trigger of each table that has one."""
         found = self._ask(text.INSTALLED, [text.FUNCTION, text.ROW_TRIGGER])
-        return {f"{schema}.{table}": _arguments(arguments)[1:] for schema, table, arguments in found}
+        return {
+            f"{schema}.{table}": Capture(_arguments(arguments)[1:], enabled)
+            for schema, table, arguments, enabled in found
+        }
 
     def _exists(self, name: TableName) -> bool:
         ((found,),) = self._ask("SELECT to_regclass(%s) IS NOT NULL", [name.outbox])

@@ -94,6 +94,9 @@ class SqliteOutbox:
         tables = [table] if table is not None else self._captured_tables()
         return [self._captured(each) for each in tables]
 
+    def is_captured(self, table: str) -> bool:
+        return self._exists() and self._triggers(table).keys() == set(OPERATIONS)
+
     def prune(self, table: str, upto: int) -> int:
         with self._errors():
             return self._connection.execute(

@@ -44,10 +44,11 @@ def archive(
     wanted = topics if isinstance(topics, str) else ",".join(topics)
     preset = {"url": url, "key": key}
     options = parse_options({"topic": wanted}, preset)
-    lake = Lake.create(location, layout)
     server = Server(options.url, options.key, options.timeout_ms)
-    # What was committed before a crash and not reported is reported now.
     states = partition_states(options, server)
+    # A server that is not there leaves no lake behind.
+    lake = Lake.create(location, layout)
+    # What was committed before a crash and not reported is reported now.
     known = {Place(state.topic, state.epoch, state.partition) for state in states}
     report(server, name, location, {place for place in known if lake.upto_seq(place)})
     server.close()

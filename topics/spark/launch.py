@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import environ
+from shutil import which
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local[*]"
 _CONNECT: Final = "sc://"
+_JVM_ENDED: Final = "JAVA_GATEWAY_EXITED"
 _QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -29,8 +31,12 @@ ALWAYS: Final = {
 """What every session of ours has, unless it is told otherwise."""
 
 
-class NoJava(Exception):
-    """Spark did not start, and the usual reason is that there is no Java."""
+class NotStarted(Exception):
+    """Spark did not start, and why, in a line."""
+
+
+class NoJava(NotStarted):
+    """There is no Java to start it with."""
 
 
 @contextmanager
@@ -60,9 +66,30 @@ def session(
 
 
 def _started(builder: SparkSession.Builder) -> SparkSession:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkRuntimeError
 
     try:
         return builder.getOrCreate()
-    except (PySparkRuntimeError, FileNotFoundError) as error:
-        raise NoJava(str(error)) from error
+    except PySparkRuntimeError as error:
+        if error.getCondition() != _JVM_ENDED:
+            raise
+        raise _why_java_ended() from error
+    except FileNotFoundError as error:
+        raise NotStarted(f"there is no {error.filename}: SPARK_HOME names a Spark that is there, or nothing") from error
+    except Py4JJavaError as error:
+        said = str(error.java_exception.getMessage() or error.java_exception.getClass().getName())
+        raise NotStarted(said.splitlines()[0]) from error
+
+
+def _why_java_ended() -> NotStarted:
+    """Where Spark looks for Java, there is none; or there is one that ended before it had begun."""
+    home = environ.get("JAVA_HOME")
+    java = which(f"{home}/bin/java" if home else "java")
+    if java is None:
+        where = f" at JAVA_HOME={home}" if home else ""
+        return NoJava(f"Spark needs Java, and there is none{where}: install a JRE of version 17 or later")
+    return NotStarted(
+        f"Spark's Java, {java}, ended before it had begun, and said why just now: the usual reasons are a Java older "
+        "than 17, a setting of Spark that it does not take, and an address of a cluster that is none"
+    )

@@ -11,11 +11,12 @@ from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, Stru
 
 from topics.errors import Forbidden, InvalidRequest, TopicNotFound
 from topics.limits import PARTITIONS_MAX
+from topics.model import StageState
 from topics.spark.jobs import HEAP, PRIORITY
 from topics.spark.jsontexts import json_texts
 from topics.spark.options import Options
-from topics.spark.server import Server
-from topics.spark.staging import Target
+from topics.spark.server import PartitionState, Server
+from topics.spark.staging import Target, new_stage
 from topics.wire.routing import partition_of
 
 _TEXTS: Final = ("topic", "key", "tag", "node")
@@ -125,15 +126,25 @@ class Outgoing:
         """How many partitions a topic has; it is made when it is not there and may be."""
         if topic not in self._partition_counts:
             try:
-                state = self._server.state(topic)
+                state = self._asked(topic)
             except TopicNotFound:
                 if not may_create:
                     raise
                 self._make(topic)
-                state = self._server.state(topic)
+                state = self._asked(topic)
             self._partition_counts[topic] = state.partitions
             self._types[topic] = state.type
         return self._partition_counts[topic]
+
+    def _asked(self, topic: str) -> PartitionState | StageState:
+        """What a topic is. Whoever may write and not read is told so by a stage, which is given up at once."""
+        try:
+            return self._server.state(topic)
+        except Forbidden:
+            name = new_stage()
+            state = self._server.stage(name, topic, 0, 0, _NOTHING)
+            self._server.abort([name])
+            return state
 
     def _make(self, topic: str) -> None:
         try:
@@ -145,6 +156,7 @@ class Outgoing:
 
 
 _ROUTING: Final = frozenset({"key", "partition"})
+_NOTHING: Final = pa.table({"data": ["null"]})
 
 
 def _records(columns: dict[str, Any]) -> Any:

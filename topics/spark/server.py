@@ -23,15 +23,19 @@ from topics.client.address import Address, parse_address
 from topics.client.caller import was_refused
 from topics.client.connection import Answer
 from topics.client.refusal import refusal, retry_after_ms
+from topics.client.remoteanswer import decoded
 from topics.client.sqltransport import sql_body
 from topics.clock import SystemClock
-from topics.errors import ConnectionFailed, Throttled, TopicNotFound, Unavailable
+from topics.errors import ConnectionFailed, Forbidden, Throttled, TopicNotFound, Unavailable
 from topics.limits import PAGE_SIZE_MAX, SECOND_MS, WAIT_MS_MAX
+from topics.model import StageState
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 JSON: Final = "application/json"
 _PAUSE_MS: Final = 50
 _PAUSE_MS_MAX: Final = 2 * SECOND_MS
+_CONNECT_S: Final = 10.0
+"""How long an address that does not answer at all is waited for."""
 _SILENCE_S: Final = (WAIT_MS_MAX + 30 * SECOND_MS) / SECOND_MS
 """A connection that says nothing for so long is given up; the longest wait is over before."""
 _NS_PER_MS: Final = 1_000_000
@@ -80,6 +84,12 @@ class PageFacts(msgspec.Struct, frozen=True):
     tombstone: Gap | None = None
 
 
+class _Asker(msgspec.Struct):
+    """Who asks, as the server sees it."""
+
+    scopes: tuple[str, ...]
+
+
 class _Listing(msgspec.Struct):
     topics: list[PartitionState]
     next_cursor: str = ""
@@ -111,6 +121,16 @@ class Server:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_connection": None}
 
+    def check_scopes(self, *needed: str) -> None:
+        """Raise what is wrong with the address or the key; `Forbidden` when the key lacks one of these scopes."""
+        held = decoded(self._ask("GET", "/v1/auth/me"), _Asker).scopes
+        lacking = [scope for scope in needed if scope not in held]
+        if lacking:
+            raise Forbidden(
+                f"this key lacks the scope {' and '.join(lacking)}, and this needs {' and '.join(needed)}",
+                scope=lacking,
+            )
+
     def state(self, topic: str, partition: int = 0) -> PartitionState:
         path = f"/v0/topics/{quote(topic)}?partition={partition}&touch=false"
         return msgspec.json.decode(self._ask("GET", path).body, type=PartitionState)
@@ -139,13 +159,14 @@ class Server:
         """Make a topic with the usual config, unless there is one."""
         self._ask("PUT", f"/v0/topics/{quote(topic)}?if_missing=true", b"{}")
 
-    def stage(self, stage: str, topic: str, partition: int, at: int, records: Any) -> None:
+    def stage(self, stage: str, topic: str, partition: int, at: int, records: Any) -> StageState:
         """Add records, an Arrow table, to a stage that holds `at` of them."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, records.schema) as writer:
             writer.write_table(records)
         query = urlencode({"stage": stage, "partition": partition, "at": at})
-        self._ask("POST", f"/v0/topics/{quote(topic)}/stage?{query}", sink.getvalue().to_pybytes(), ARROW)
+        path = f"/v0/topics/{quote(topic)}/stage?{query}"
+        return decoded(self._ask("POST", path, sink.getvalue().to_pybytes(), ARROW), StageState)
 
     def publish(self, stages: list[str], producer_id: str, epoch: int) -> bool:
         """Make the stages visible; whether that had been done already, and these stages are not needed."""
@@ -235,8 +256,10 @@ class Server:
             self.close()
         if self._connection is None:
             kind = HTTPSConnection if self._address.tls else HTTPConnection
-            self._connection = kind(self._address.host, self._address.port, timeout=_SILENCE_S)
+            self._connection = kind(self._address.host, self._address.port, timeout=_CONNECT_S)
             self._connection.connect()
+            self._connection.timeout = _SILENCE_S
+            self._connection.sock.settimeout(_SILENCE_S)
         return self._connection
 
     def _exchange(

@@ -21,6 +21,11 @@ class Target(NamedTuple):
     partition: int
 
 
+def new_stage() -> str:
+    """A name that no other attempt uses."""
+    return f"spark-{uuid4().hex}"
+
+
 @dataclass(slots=True)
 class _Stage:
     name: str
@@ -47,7 +52,7 @@ class Staging:
         """Put rows, an Arrow table with the columns of a write, behind those that came before."""
         stage = self._open.get(target)
         if stage is None:
-            stage = self._open[target] = _Stage(f"spark-{uuid4().hex}")
+            stage = self._open[target] = _Stage(new_stage())
         stage.waiting.append(records)
         stage.waiting_count += records.num_rows
         stage.waiting_bytes += records.nbytes

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from topics.cdc.opening import opened
 from topics.spark.pipeline.changesource import ChangesSource
 from topics.spark.pipeline.outboxreader import OutboxReader, database_ddl
-from topics.spark.pipeline.stops import PositionGone, TableChanged
+from topics.spark.pipeline.stops import NotCaptured, PositionGone, TableChanged
 from topics.tablemodel import TableFormat
 
 Reads = Callable[..., OutboxReader]
@@ -146,6 +146,28 @@ def test_an_outbox_that_was_made_anew_is_noticed(lite: sqlite3.Connection, tmp_p
     again.place = found.place
     with pytest.raises(PositionGone, match=r"which was read already: it was made anew.*FROM SNAPSHOT"):
         again.step()
+
+
+@pytest.mark.parametrize("start", ["snapshot", "now"])
+def test_a_table_that_is_not_captured_is_told_at_once(lite: sqlite3.Connection, tmp_path: Path, start: str) -> None:
+    """Whether there is no outbox at all, or one with the changes of another table only."""
+    with opened(str(tmp_path / "s.db")) as outbox:
+        outbox.uninstall("items")
+        for other in (False, True):
+            if other:
+                lite.execute("CREATE TABLE others (id INTEGER PRIMARY KEY)")
+                outbox.install("others")
+            found = stream(tmp_path, start=start)
+            for asked in (found.step, found.reader.reportLatestOffset, found.reader.prepareForTriggerAvailableNow):
+                with pytest.raises(NotCaptured, match=r"`topics cdc install DATABASE --table items` begins with it"):
+                    asked()
+        outbox.install("items")
+    found.step()
+    lite.execute("INSERT INTO items VALUES (3, 'c')")
+    assert found.step() == [("insert", None, (3, "c"))], "nothing else is in the way"
+    lite.execute("DROP TRIGGER topics_capture_delete_items")
+    with pytest.raises(NotCaptured):
+        found.step()
 
 
 def test_postgresql_a_snapshot_among_open_transactions(pipeline_postgres: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from topics.cdc.sqlite import SqliteOutbox
 from topics.clock import SystemClock
 from topics.spark.pipeline.changeoptions import SNAPSHOT, VERSION, ChangeOptions
 from topics.spark.pipeline.snapshots import Part, Snapshots, is_within, part_between
-from topics.spark.pipeline.stops import PositionGone, TableChanged
+from topics.spark.pipeline.stops import NotCaptured, PositionGone, TableChanged
 from topics.sql.sparktext import spark_name
 from topics.tablemodel import TableColumn, TableFormat
 
@@ -149,6 +149,7 @@ class OutboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._outbox is None:
             is_postgres = self._options.format is TableFormat.POSTGRESQL
             self._outbox = (PostgresOutbox if is_postgres else SqliteOutbox)(self._options.location)
+        self._check_captured(self._outbox)
         return self._outbox
 
     @property
@@ -159,6 +160,17 @@ class OutboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with outbox.snapshot(self._options.source) as snapshot:
             kept = self._snapshots.keep(_ARROW, _inserts(snapshot))
             return {"id": snapshot.place.id, "seen": snapshot.place.snapshot, **kept}
+
+    def _check_captured(self, outbox: Outbox) -> None:
+        """Asked each time: an outbox without triggers looks like a table to which nothing happens."""
+        source = self._options.source
+        if not outbox.is_captured(source):
+            raise NotCaptured(
+                f'the changes of table "{self._options.table}" are not captured: `topics cdc install DATABASE --table '
+                f"{source}` begins with it. They count from then on; ALTER TOPIC … ADD SOURCE … FROM SNAPSHOT has what "
+                "the table is by then as well",
+                table=self._options.table,
+            )
 
     def _check_columns(self, outbox: Outbox) -> None:
         found = ddl_of(outbox.columns(self._options.source))
