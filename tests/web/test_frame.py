@@ -81,6 +81,24 @@ def test_the_palette_finds_views_topics_and_actions(page: Page, server: Served) 
     expect(page.get_by_role("combobox")).to_have_count(0)
 
 
+def test_the_palette_that_is_opened_in_the_moment_it_closes_stays(page: Page) -> None:
+    go(page, "/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("sett")
+    page.evaluate("""() => {
+        document.querySelector("dialog.palette").close();
+        document.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }));
+        return new Promise((told) => setTimeout(told));
+    }""")
+    search = page.get_by_role("combobox", name="Search")
+    expect(search).to_be_focused()
+    expect(search).to_have_value("")
+    page.keyboard.type("overv")
+    expect(page.get_by_role("option")).to_have_text(["Overviewg o"])
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog.palette")).to_have_count(0)
+
+
 def test_keys_lead_to_views_and_are_listed(page: Page, server: Served) -> None:
     go(page, "/")
     page.keyboard.press("g")

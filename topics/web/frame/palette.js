@@ -18,7 +18,8 @@ export class Palette {
   }
 
   open() {
-    if (this.dialog !== null) return;
+    if (this.dialog?.open) return;
+    this.asking?.abort();
     this.asking = new AbortController();
     this.list = h("ul", { class: "palette-list", role: "listbox", id: uniqueId("palette"), "aria-label": "What was found" });
     this.input = h("input", {
@@ -35,18 +36,20 @@ export class Palette {
       on: { input: () => this.search(), keydown: (event) => this.pressed(event) },
     });
     this.said = h("p", { class: "palette-said", role: "status" });
-    this.dialog = h("dialog", { class: "palette", "aria-label": "Search" }, this.input, this.list, this.said);
-    this.dialog.addEventListener("close", () => this.closed());
-    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
-    document.body.append(this.dialog);
-    this.dialog.showModal();
+    const dialog = (this.dialog = h("dialog", { class: "palette", "aria-label": "Search" }, this.input, this.list, this.said));
+    dialog.addEventListener("close", () => this.closed(dialog));
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+    document.body.append(dialog);
+    dialog.showModal();
     this.input.focus();
     this.search();
   }
 
-  closed() {
+  /* The browser tells of it a while after; somebody may have opened it again by then. */
+  closed(dialog) {
+    dialog.remove();
+    if (this.dialog !== dialog) return;
     this.asking.abort();
-    this.dialog.remove();
     this.dialog = null;
   }
 
