@@ -114,7 +114,15 @@ async def test_a_paused_group_pushes_when_it_is_resumed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [("limit=0", 400), ("from=never", 400), ("max_claims=65", 400), ("partition=1", 400), ("from=2", 200)],
+    [
+        ("limit=0", 400),
+        ("from=never", 400),
+        ("from=", 400),
+        ("visibility_ms=", 400),
+        ("max_claims=65", 400),
+        ("partition=1", 400),
+        ("from=2", 200),
+    ],
 )
 @on_loop
 async def test_what_is_refused_before_the_stream_begins(tmp_path: Path, query: str, status: int) -> None:

@@ -14,6 +14,8 @@ def test_values() -> None:
     assert query.flag("absent", True) is True
     assert query.whole("page_size", 100, 10) == 7
     assert query.whole("absent", 100, 10) == 100
+    assert query.whole("absent", None, 10) is None
+    assert query.given(("prefix", "absent", "odd", "empty")) == {"prefix": "a/b", "odd": "", "empty": ""}
 
 
 def test_no_query() -> None:

@@ -276,7 +276,13 @@ COMPONENTS: dict[str, Schema] = {
             "history": _list(object_shape("*", {"at": MOMENT, "reason": TEXT, "consumer": TEXT})),
         }
     ),
-    "DeadLetterList": answer_shape({"items": _list(ref("DeadLetter")), "dlq_topic": NAME, "next_page_token": TEXT}),
+    "DeadLetterList": answer_shape(
+        {
+            "items": _list(ref("DeadLetter")),
+            "dlq_topic": TEXT | {"description": "Empty when messages that fail too often are dropped."},
+            "next_page_token": TEXT,
+        }
+    ),
     "DeadLetterShown": answer_shape({"item": ref("DeadLetter")}),
     "DeadLettersRequest": _asked(
         "",

@@ -6,10 +6,13 @@ A name given twice is refused, because two readers would take two different valu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from topics.core.names import shorten
 from topics.errors import InvalidRequest
+
+Default = TypeVar("Default", int, None)
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -33,6 +36,10 @@ class Query:
         """The value of a name; empty when it is not given."""
         return self._values.get(name, "")
 
+    def given(self, names: Sequence[str]) -> dict[str, str]:
+        """Those of the names that are given, and their values, empty ones too."""
+        return {name: self._values[name] for name in names if name in self._values}
+
     def one_of(self, name: str, choices: Sequence[str], default: str = "") -> str:
         value = self._values.get(name)
         if value is None:
@@ -49,7 +56,7 @@ class Query:
             raise _refuse(name, value, "true or false")
         return _FLAGS[value]
 
-    def whole(self, name: str, default: int, most: int) -> int:
+    def whole(self, name: str, default: Default, most: int) -> int | Default:
         """A whole number from 0 to `most`; more is refused."""
         value = self._values.get(name)
         if value is None:

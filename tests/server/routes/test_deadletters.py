@@ -66,7 +66,8 @@ async def test_letters_are_chosen_and_counted_before_anything_happens(tmp_path: 
         at = letters[0]["dead_time"]
         assert (await api.get(f"{path}?died_before={at}")).body["items"] == []
         assert len((await api.get(f"{path}?died_from={at}")).body["items"]) == 4
-        assert (await api.get(f"{path}?priority_min=x")).refusal == (400, "INVALID_ARGUMENT")
+        for wrong in ("priority_min=x", "priority_min=", "died_from=", "died_before=soon"):
+            assert (await api.get(f"{path}?{wrong}")).refusal == (400, "INVALID_ARGUMENT"), wrong
         for verb in ("replay", "delete"):
             for asked, count in (({"priority_min": 1}, 3), ({}, 4), ({"limit": 2}, 2)):
                 counted = await api.post(f"{path}/{verb}", {"dry_run": True, **asked})

@@ -70,8 +70,7 @@ def listed(context: Context, request: Request, reply: Reply) -> None:
     host, topic = _heap(context, request)
     query = Query(request.query)
     limit = min(query.whole("limit", PAGE_DEFAULT, U64_MAX) or PAGE_DEFAULT, PAGE_MAX)
-    said = {name: query.text(name) for name in _CHOOSING if query.text(name)}
-    chosen = decode_dead(msgspec.json.encode(said)).chosen
+    chosen = decode_dead(msgspec.json.encode(query.given(_CHOOSING))).chosen
     page = host.engine.heaps.dead_letters(topic, chosen, query.text("page_token"), limit)
     told = {
         "items": list(map(heapanswers.dead, page.messages)),

@@ -72,14 +72,14 @@ def _command(topic: str, group: str, query: Query) -> Consume:
         _start(query),
         limit,
         query.text("consumer"),
-        visibility_ms=query.whole("visibility_ms", 0, U64_MAX) if query.text("visibility_ms") else None,
+        visibility_ms=query.whole("visibility_ms", None, U64_MAX),
         tags=query.flag("include_tags", False),
     )
 
 
 def _start(query: Query) -> Start | None:
-    text = query.text("from")
-    if not text:
+    text = query.given(["from"]).get("from")
+    if text is None:
         return None
     return parse_start("from", query.whole("from", 0, U64_MAX) if text.isdecimal() else text)
 

@@ -85,7 +85,7 @@ def stats(context: Context, request: Request, reply: Reply) -> None:
     heaps = context.ready().engine.heaps
     query = Query(request.query)
     topic = query.text("topic")
-    partition = query.whole("partition_id", 0, PARTITIONS_MAX - 1) if query.text("partition_id") else None
+    partition = query.whole("partition_id", None, PARTITIONS_MAX - 1)
     if topic:
         check_name(request.principal, check_topic(topic))
         found = {topic: heaps.stats(topic, partition)}

@@ -156,7 +156,7 @@ def peek(context: Context, request: Request, reply: Reply) -> None:
     query = Query(request.query)
     topic = check_topic(query.text("topic"))
     check_name(request.principal, topic)
-    partition = query.whole("partition_id", 0, PARTITIONS_MAX - 1) if query.text("partition_id") else None
+    partition = query.whole("partition_id", None, PARTITIONS_MAX - 1)
     limit = min(query.whole("limit", HEAP_PEEK_DEFAULT, U64_MAX) or HEAP_PEEK_DEFAULT, HEAP_PEEK_MAX)
     found = heaps.peek(topic, partition, limit, query.flag("include_dlq", False))
     told = {"items": list(map(heapanswers.peeked, found.messages)), "has_more": found.has_more}

@@ -32,9 +32,8 @@ def priorities(context: Context, request: Request, reply: Reply) -> None:
         expected = f"a whole number from 1 to {HEAP_PRIORITY_BUCKETS_MAX}"
         raise InvalidRequest(f"buckets must be {expected}, not 0", field="buckets", value="0", expected=expected)
     config = host.engine.heaps.info(topic).config
-    numbers = list(range(config.partitions))
-    if query.text("partition_id"):
-        numbers = [query.whole("partition_id", 0, PARTITIONS_MAX - 1)]
+    number = query.whole("partition_id", None, PARTITIONS_MAX - 1)
+    numbers = list(range(config.partitions)) if number is None else [number]
     later(context, request, reply, _told(context, host, request, topic, config.mode, numbers, bucket_count))
 
 

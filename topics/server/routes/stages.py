@@ -40,7 +40,7 @@ def _stage_arrow(context: Context, request: Request, reply: Reply) -> None:
     context.ready()
     query = Query(request.query)
     batch = decode_arrow_write(request.body, query, context.record_limits)
-    at = query.whole("at", 0, U64_MAX) if query.text("at") else None
+    at = query.whole("at", None, U64_MAX)
     _stage(context, request, reply, stage_request(query.text("stage"), batch, at))
 
 

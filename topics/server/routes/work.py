@@ -57,7 +57,7 @@ def _order(topic: str, query: Query) -> WorkOrder:
         query.whole("partition", 0, PARTITIONS_MAX - 1),
         node,
         query.whole("max", 1, U64_MAX),
-        query.whole("lease_ms", 0, U64_MAX) if query.text("lease_ms") else None,
+        query.whole("lease_ms", None, U64_MAX),
         max(HEARTBEAT_MS_MIN, min(heartbeat_ms, HEARTBEAT_MS_MAX)),
     )
 
