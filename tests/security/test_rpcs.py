@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +39,13 @@ def about_ours(message: Any, topic: str) -> bool:
     return named
 
 
-async def _once(request: Any) -> AsyncIterator[Any]:
-    """Writing by hand to a call that is refused by then would look like a fault of the server's."""
-    yield request
-
-
 async def code_of(channel: Any, method: Method, request: Any, asker: Asker) -> grpc.StatusCode:
     metadata = tuple((name.lower(), value) for name, value in asker.headers.items())
     codec = (method.request.SerializeToString, method.response.FromString)
     try:
         if method.client_streams:
-            call = channel.stream_stream(method.path, *codec)(_once(request), metadata=metadata)
+            call = channel.stream_stream(method.path, *codec)(metadata=metadata)
+            await soon(call.write(request))
             await soon(call.read())
             call.cancel()
         else:
@@ -70,7 +65,8 @@ async def test_every_service_is_in_the_matrix() -> None:
         grpc.aio.insecure_channel(server.grpc_address) as channel,
     ):
         asked = reflection_pb2.ServerReflectionRequest(list_services="")
-        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(_once(asked))
+        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
+        await soon(call.write(asked))
         found = {each.name for each in (await soon(call.read())).list_services_response.service}
         call.cancel()
     assert found == {*SERVED, health.SERVICE_NAME, reflection.SERVICE_NAME}

@@ -27,10 +27,14 @@ from topics.proto import messages as proto
 from topics.proto.messages import DISHEAP, HEAPS, methods_of
 from topics.secret import Secret
 from topics.server.app import MakeOpener, Server
+from topics.server.grpc import calls
 from topics.server.grpc.calls import CODE_KEY, METHOD, Calls, Served
 from topics.server.principal import Scope
 from topics.settings import Settings
 from topics.storage.committer import Post
+
+LATE_S = 0.05
+"""Longer than it takes to refuse a call."""
 
 
 @asynccontextmanager
@@ -77,6 +81,33 @@ async def test_a_server_that_drains_takes_no_more_calls(tmp_path: Path) -> None:
         # Before anybody is asked who they are: it is the same for all.
         code, ours, words = await refusal(calling(channel, DISHEAP, "ListHeaps")(proto.ListHeapsReq()))
         assert (code, ours) == (grpc.StatusCode.UNAVAILABLE, "shutting_down") and "ask another one" in words
+
+
+@on_loop
+async def test_a_stream_that_is_not_let_in_is_told_why_once_it_has_said_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client in Python that writes to a call which is over by then would see a fault in place of the refusal."""
+    monkeypatch.setattr(calls, "FIRST_MESSAGE_S", 60)
+    async with serving(tmp_path, api_keys=Secret("key")) as (server, channel):
+        await server.ready()
+        for message in (proto.WorkRequest(credits=1).SerializeToString(), b"\xff"):
+            call = channel.stream_stream(methods_of(HEAPS)["Work"].path)()
+            await asyncio.sleep(LATE_S)
+            await call.write(message)
+            code, ours, _ = await refusal(call.read())
+            assert (code, ours) == (grpc.StatusCode.UNAUTHENTICATED, "unauthorized")
+
+
+@on_loop
+async def test_a_stream_that_is_not_let_in_and_says_nothing_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "FIRST_MESSAGE_S", 0.01)
+    async with serving(tmp_path, api_keys=Secret("key")) as (server, channel):
+        await server.ready()
+        code, ours, _ = await refusal(calling(channel, HEAPS, "Work")().read())
+        assert (code, ours) == (grpc.StatusCode.UNAUTHENTICATED, "unauthorized")
 
 
 @on_loop

@@ -9,14 +9,17 @@ the status and its message the text; what a program must know of it travels behi
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from random import getrandbits
 from typing import Any, Final
 
 import grpc
 import msgspec
+from google.protobuf.message import DecodeError
 
 from topics.core.names import shorten
 from topics.errors import Internal, ShuttingDown, TopicsError, Unauthorized
@@ -37,6 +40,8 @@ CONSUMER_KEY: Final = "topics-consumer"
 """Metadata by which a client gives itself a name."""
 CONSUMER_CHARS_MAX: Final = 255
 REQUEST_ID_BITS: Final = 64
+FIRST_MESSAGE_S: Final = 1.0
+"""How long a stream that is not let in may take to say why it came."""
 
 log = logging.getLogger(__name__)
 
@@ -118,8 +123,12 @@ class Calls:
             began_ns = context.clock.ticks_ns()
             asker = NOBODY
             try:
-                asker = await self._asker(caller, scope)
-                release = context.quota.open_stream(asker.principal)
+                try:
+                    asker = await self._asker(caller, scope)
+                    release = context.quota.open_stream(asker.principal)
+                except TopicsError:
+                    await _first_message(caller)
+                    raise
                 try:
                     await handler(asker, caller)
                 finally:
@@ -202,6 +211,14 @@ class Calls:
                 request_id=asker.request_id,
             )
             log.info("request", extra=told)
+
+
+async def _first_message(caller: Any) -> None:
+    """Hear a client out that is not let in, if it says anything: a write to a call that is over by then makes some
+    clients lose the refusal, and take it for a fault of the connection (grpc/grpc issue 36066)."""
+    with suppress(TimeoutError, DecodeError):
+        async with asyncio.timeout(FIRST_MESSAGE_S):
+            await caller.read()
 
 
 def _bytes_of(message: Any) -> bytes:
