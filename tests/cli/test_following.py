@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.rig import TIMEOUT_S, Command, running
+from tests.cli.rig import ROOT, TIMEOUT_S, Command, clean_environment, running
 from tests.e2e.served import Served, served
 
 
@@ -56,3 +58,23 @@ def test_a_restart_of_the_server_is_survived_and_told(capfd: pytest.CaptureFixtu
                     assert follower.note() == f"{url} is back; going on where it stopped\n"
                     assert follower.end(signal.SIGINT) == 130
             assert tail.out.read() == group.out.read() == "", "nothing is printed twice"
+
+
+def test_what_could_not_be_printed_is_for_others_at_once(
+    capfd: pytest.CaptureFixture[str], server: Served, topic: str
+) -> None:
+    remote = Command(capfd, ["--url", server.url])
+    remote.good("write", topic, 1)
+    with Path("/dev/full").open("w") as full:
+        failed = subprocess.run(
+            [sys.executable, "-m", "topics", "group", "consume", "-f", topic, "readers", "--url", server.url],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=clean_environment(),
+            timeout=TIMEOUT_S,
+        )
+    assert failed.returncode == 1 and "No space left on device" in failed.stderr
+    said = remote("group", "consume", topic, "readers", "--from", "earliest")
+    assert [line["data"] for line in said.lines] == [1]
