@@ -82,6 +82,9 @@ def test_an_unknown_command_is_an_error() -> None:
 def test_a_slip_of_the_pen_is_one_line_with_what_to_do_next(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
         (["bogus"], 'topics: usage: Unknown command "bogus"'),
+        (["bogus"], ", ...; see `topics --help`"),
+        (["--url=http://b", "stat"], "topics: usage: --url comes behind a command; see `topics --help`"),
+        (["topic", "--dir", "a", "ls"], "topics: usage: --dir comes behind a command; see `topics topic --help`"),
         (["wirte", "orders"], 'Did you mean "write"?'),
         (["read", "orders", "--bogus"], "topics: usage: Unknown option: --bogus; see `topics read --help`"),
         (["read"], "parameter TOPIC requires an argument; see `topics read --help`"),

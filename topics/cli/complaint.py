@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnknownCommandError
 from rich.console import Console
 from rich.text import Text
 
@@ -113,4 +113,8 @@ def ending(error: Exception | KeyboardInterrupt, command: str = "") -> Exit:
 
 
 def _usage(error: CycloptsError) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+    option = (error.unused_tokens or [""])[0].partition("=")[0]
+    if isinstance(error, UnknownCommandError) and option.startswith("-"):
+        return f"{option} comes behind a command"
+    text = " ".join(str(error).split())
+    return text if text.endswith("...") else text.removesuffix(".")
