@@ -15,7 +15,7 @@ import grpc
 import pytest
 from grpc.aio import AioRpcError
 
-from tests.client.rig import on_loop
+from tests.client.rig import on_loop, soon
 from tests.server.grpc.test_listener import calling, code_of
 from topics import testing
 from topics.clock import SystemClock
@@ -32,9 +32,6 @@ from topics.server.grpc.calls import CODE_KEY, METHOD, Calls, Served
 from topics.server.principal import Scope
 from topics.settings import Settings
 from topics.storage.committer import Post
-
-LATE_S = 0.05
-"""Longer than it takes to refuse a call."""
 
 
 @asynccontextmanager
@@ -88,12 +85,21 @@ async def test_a_stream_that_is_not_let_in_is_told_why_once_it_has_said_somethin
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client in Python that writes to a call which is over by then would see a fault in place of the refusal."""
+    is_heard = asyncio.Event()
+    hear = calls._first_message
+
+    async def heard(caller: Any) -> None:
+        is_heard.set()
+        await hear(caller)
+
     monkeypatch.setattr(calls, "FIRST_MESSAGE_S", 60)
+    monkeypatch.setattr(calls, "_first_message", heard)
     async with serving(tmp_path, api_keys=Secret("key")) as (server, channel):
         await server.ready()
         for message in (proto.WorkRequest(credits=1).SerializeToString(), b"\xff"):
+            is_heard.clear()
             call = channel.stream_stream(methods_of(HEAPS)["Work"].path)()
-            await asyncio.sleep(LATE_S)
+            await soon(is_heard.wait())
             await call.write(message)
             code, ours, _ = await refusal(call.read())
             assert (code, ours) == (grpc.StatusCode.UNAUTHENTICATED, "unauthorized")
