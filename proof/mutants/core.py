@@ -315,6 +315,16 @@ CORE = (
         (_TESTS + "test_batch.py::test_stages_that_nobody_published_are_due",),
     ),
     Mutant(
+        "move-to-a-log-that-never-was",
+        "what moves to a topic arrives although a crash takes the topic's creation",
+        _MOVE,
+        "    if target is not None and target.log_id in machine.unborn:\n",
+        "    if False:\n",
+        (
+            "tests/engine/test_moving.py::test_a_crash_that_takes_the_creation_of_a_target_takes_nothing_that_moved_there",
+        ),
+    ),
+    Mutant(
         "move-lands-twice",
         "a dead letter or a result arrives once, whatever crashes",
         _MOVE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.queuerig import QueueRig, result
-from topics.core.commands import Complete, Drop
+from topics.core.commands import Complete, Configure, Drop
 from topics.errors import LogStopped, TopicNotFound
 from topics.model import CompletedJobs
 from topics.testing import CrashMode
@@ -135,3 +135,20 @@ def test_a_topic_that_a_move_makes_can_be_watched_and_written_to_at_once(rig: Qu
     rig.complete("a", [1], fresh="r")
     assert rig.write("fresh", "more").first_seq == 2
     assert datas(rig, "fresh") == ["r", "more"]
+
+
+@pytest.mark.parametrize("unborn", ["made by a move", "made by a command"])
+def test_a_crash_that_takes_the_creation_of_a_target_takes_nothing_that_moved_there(rig: QueueRig, unborn: str) -> None:
+    """The log of creations is behind that of the queue: what the queue decided outlives its target."""
+    rig.work()
+    if unborn == "made by a command":
+        rig.engine.submit(Configure("new", {"cap_records": 7}, True))
+    for seq, data in ((1, "r"), (2, "s")):
+        rig.engine.submit(Complete("q", "a", [seq], [result("new", data)]))
+        for _ in range(3):
+            rig.engine.flush()
+            rig.driver.wal.work(1)
+    for _ in range(2):
+        rig.kill()
+        assert (datas(rig, "q"), datas(rig, "new")) == ([3], ["r", "s"])
+        assert rig.engine.machine.topic("new").config.cap_records == (7 if unborn == "made by a command" else 0)

@@ -70,7 +70,7 @@ def _part(machine: Machine, result: Append, now_ms: int) -> MovePart:
         target = machine.log(topic, result.partition)
         target.observe(topic.config, now_ms)
         machine.check_room(topic.name, topic.config, target, result.records)
-        return move.part(topic.name, result.partition, target, result.records, now_ms, delay=delay)
+        return move.part(machine, topic.name, result.partition, target, result.records, now_ms, delay=delay)
     config = configs.build(check_topic(result.topic), result.config or {})
     check_delay(result.topic, config, any(delay))
     if not (config.auto_create if result.create is None else result.create):
@@ -78,4 +78,4 @@ def _part(machine: Machine, result: Append, now_ms: int) -> MovePart:
     machine.check_partition(result.topic, config, result.partition)
     machine.check_topic_count()
     machine.check_room(result.topic, config, None, result.records)
-    return move.part(result.topic, result.partition, None, result.records, now_ms, config, delay)
+    return move.part(machine, result.topic, result.partition, None, result.records, now_ms, config, delay)

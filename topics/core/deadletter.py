@@ -81,7 +81,7 @@ def letters(
         room.check_caps(name, target.config, target_log, records)
     else:
         machine.check_topic_count()
-    return move.part(name, partition, target_log, records, now_ms, config), seqs
+    return move.part(machine, name, partition, target_log, records, now_ms, config), seqs
 
 
 def unstamped(meta: Meta) -> Meta:

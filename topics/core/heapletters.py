@@ -256,7 +256,7 @@ def replay(machine: Machine, command: ReplayDead, now_ms: int) -> Outcome:
         except TopicsError:
             skipped += len(own)
             continue
-        parts.append(move.part(topic.name, partition, target, records, now_ms))
+        parts.append(move.part(machine, topic.name, partition, target, records, now_ms))
         seqs += own
     moves = [move.decide(machine, found.log, sorted(seqs), parts)] if parts and found.log is not None else []
     reply = DeadStep(topic=topic.name, done_count=len(seqs), skipped_count=skipped, next_cursor=next_cursor)

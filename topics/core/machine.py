@@ -118,6 +118,8 @@ class Machine:
         self.accounts = Accounts()
         self.totals = Totals()
         self.logs: dict[int, Log] = {}
+        self.unborn: set[int] = set()
+        """Logs that a crash may still leave without their creation, as whoever stores the facts knows."""
         self.batches = batch.Batches()
         self.next_log_id = META_LOG_ID + 1
         self.next_epoch = 1

@@ -46,6 +46,7 @@ class Landing:
 
 
 def part(
+    machine: Machine,
     topic: str,
     partition: int,
     target: Log | None,
@@ -55,6 +56,9 @@ def part(
     delay: Delay = NO_DELAY,
 ) -> MovePart:
     """Records for another log; it need not be there yet."""
+    if target is not None and target.log_id in machine.unborn:
+        # A crash may take its creation and leave the move: then it is made again, as it is now, and by its name.
+        config, target = machine.topic(target.topic).config, None
     body = b"".join(records.encode(1, now_ms).block_buffers())
     log_id = 0 if target is None else target.log_id
     return MovePart(topic, partition, log_id, body, delay.not_before_ms, config, delay.waits)

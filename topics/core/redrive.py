@@ -136,6 +136,6 @@ def _parts(
             room.check_caps(name, target_topic.config, target, records)
         except TopicsError:
             continue
-        parts.append(move.part(name, target.partition, target, records, now_ms))
+        parts.append(move.part(machine, name, target.partition, target, records, now_ms))
         moved += seqs
     return parts, moved

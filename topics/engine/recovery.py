@@ -100,7 +100,9 @@ class _Recovery:
                 # A smaller cap may have been kept and what it evicted not.
                 self._machine.logs[log_id].evict(topic.config)
         self._forget_published()
-        turn = Turn(self._positions, lambda log: engine.shown(log), self._options.wal.queue_bytes_max)
+        turn = Turn(
+            self._positions, self._machine.unborn, lambda log: engine.shown(log), self._options.wal.queue_bytes_max
+        )
         engine = Engine(
             self._store,
             self._machine,

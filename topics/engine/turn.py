@@ -53,13 +53,15 @@ class _Shard:
 
 
 class Turn:
-    def __init__(self, positions: dict[int, int], on_visible: Callable[[Log], None], queue_bytes_max: int) -> None:
+    def __init__(
+        self, positions: dict[int, int], unborn: set[int], on_visible: Callable[[Log], None], queue_bytes_max: int
+    ) -> None:
         self.positions = positions
         """The last position of each log, what this turn adds included."""
         self._on_visible = on_visible
         self._queue_bytes_max = queue_bytes_max
         self._shards: list[_Shard] = []
-        self._unborn: set[int] = set()
+        self._unborn = unborn
         self._copies = CopySync()
         self.wanted: Callable[[], None] = lambda: None
         """Called when something was added to a turn that was empty, so that the host flushes it."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from topics.testing.faultfs import Call, When
 from topics.testing.platter import CRASH_MODES
 from topics.testing.sim.calls import Notebook
+from topics.testing.sim.loop import SimLoop
 from topics.testing.sim.machine import DISK_SYNC_MS, SHARDS, Death, Machine
 from topics.testing.sim.network import CALM, Network, Weather
 from topics.testing.sim.timeline import Timeline
@@ -33,6 +34,8 @@ class Faults:
         self._notes = notes
         self._chance = chance
         self._over = False
+        self._healed: SimLoop | None = None
+        """The process that ran when everything was healed: what it met before may still keep it from starting."""
         self._slowest_ms = 0.0
         self._sick_since_ms: int | None = None
         """When the disk first failed the log, in this life of the process."""
@@ -78,6 +81,7 @@ class Faults:
     def heal(self) -> None:
         """From here on nothing fails any more."""
         self._over = True
+        self._healed = self._machine.loop
         self._network.weather = CALM
         self._machine.fs.clear()
         self._machine.disk.set_capacity(None)
@@ -126,7 +130,7 @@ class Faults:
 
     def start_failed(self) -> None:
         """The process could not open its directory, because the disk failed it: another try."""
-        if self._over and not self._notes.problems:
+        if self._over and self._machine.loop is not self._healed and not self._notes.problems:
             self._notes.problems.append(
                 f"nothing fails any more, and the server cannot start: {self._machine.start_error!r}"
             )
