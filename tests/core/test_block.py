@@ -114,3 +114,11 @@ def test_columns_that_nobody_needs_are_not_there() -> None:
 def test_blocks_with_a_missing_seq_between_them_are_not_joined() -> None:
     with pytest.raises(AssertionError):
         blocks.concat([block_of([{"data": 1}], 1), block_of([{"data": 2}], 3)])
+
+
+def test_a_block_whose_seqs_have_no_end_is_refused() -> None:
+    body = b"".join(Records.of([{"data": 1}, {"data": 2}]).encode(2**64 - 2, 5).block_buffers())
+    assert blocks.parse(body).last_seq == 2**64 - 1
+    beyond = (2**64 - 1).to_bytes(8, "little") + body[8:]
+    with pytest.raises(ValueError, match="2 records from seq 18446744073709551615, and no seq is above"):
+        blocks.parse(beyond)

@@ -40,6 +40,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from topics.limits import U64_MAX
+
 U32 = npt.NDArray[np.uint32]
 U16 = npt.NDArray[np.uint16]
 Buffer = bytes | bytearray | memoryview
@@ -204,11 +206,13 @@ def encode_names(names: Iterable[bytes]) -> bytes:
 def parse(body: Buffer) -> Block:
     """The block stored in `body`, its columns views of it. The caller has checked the frame's checksum.
 
-    Raises `ValueError` or `struct.error` when the lengths do not add up to the body's own.
+    Raises `ValueError` or `struct.error` when the lengths do not add up to the body's own, or its seqs have no end.
     """
     first_seq, first_ts, count, columns, names_count, names_len, tags_len, text_len, last_delta = HEADER.unpack_from(
         body, 0
     )
+    if first_seq + count - 1 > U64_MAX:
+        raise ValueError(f"a block of {count} records from seq {first_seq}, and no seq is above {U64_MAX}")
     at = HEADER.size
 
     def column(present: int) -> U32 | None:
