@@ -16,18 +16,22 @@ class State:
         self._tree = tree
         self._minutes = minutes
         self._results = results
-        stored = load(NAME, results)
-        self.parts: dict[str, Result] = {} if stored is None else dict(stored["parts"])
+
+    @property
+    def _parts(self) -> dict[str, Result]:
+        """Read each time: another soak may run other parts beside this one."""
+        stored = load(NAME, self._results)
+        return {} if stored is None else dict(stored["parts"])
 
     def passed(self, name: str) -> bool:
         """Whether a part has passed with this very tree, in its full size or for as long as is asked for."""
-        found = self.parts.get(name)
+        found = self._parts.get(name)
         if found is None or not found["passed"] or found["tree"] != self._tree:
             return False
         return not found["minutes"] or 0 < self._minutes <= found["minutes"]
 
     def note(self, name: str, passed: bool, seconds: float, why: str = "") -> None:
-        self.parts[name] = {
+        ran = {
             "passed": passed,
             "tree": self._tree,
             "date": today(),
@@ -35,4 +39,4 @@ class State:
             "seconds": round(seconds, 1),
             "why": why,
         }
-        save(NAME, COMMAND, {"parts": self.parts}, self._results)
+        save(NAME, COMMAND, {"parts": self._parts | {name: ran}}, self._results)

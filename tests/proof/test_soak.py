@@ -154,6 +154,13 @@ def test_a_state_counts_for_its_tree_and_for_no_more_than_was_run(tmp_path: Path
     assert not State("a", 0, tmp_path).passed("load")
 
 
+def test_soaks_side_by_side_keep_what_the_other_has_noted(tmp_path: Path) -> None:
+    one, other = State("a", 0, tmp_path), State("a", 0, tmp_path)
+    one.note("kill", True, 1.0)
+    other.note("load", True, 1.0)
+    assert all(state.passed(name) for state in (one, other) for name in ("kill", "load"))
+
+
 def test_parts_name_files_that_exist_and_take_their_minutes() -> None:
     full, short = parts(), parts(0.5)
     assert [each.name for each in full] == [each.name for each in short]
