@@ -63,14 +63,15 @@ def counts_of(state: QueueState) -> tuple[int, int, int, int]:
 
 
 class Pair:
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, *, crashes: bool = True, **config: Any) -> None:
+        """With `crashes`, it is known what was there after each step, for `check_crashes`."""
         self.rig = QueueRig()
         dead_letter = DEAD if config.get("max_deliveries") else None
         self.rig.configure("q", type="queue", dead_letter=dead_letter, **config)
         self.oracle = OracleQueue(**{name: value for name, value in config.items() if name in OracleQueue.__slots__})
         self.held: list[tuple[str, int, str]] = []
         """Every (node, seq, lease id) ever handed out."""
-        self.history: list[tuple[int, OracleQueue]] = []
+        self.history: list[tuple[int, OracleQueue]] | None = [] if crashes else None
         """After each step: how many facts were stored, and what the oracle said."""
         self.note()
 
@@ -79,7 +80,8 @@ class Pair:
         return self.rig.now_ms
 
     def note(self) -> None:
-        self.history.append((len(self.rig.facts), copy.deepcopy(self.oracle)))
+        if self.history is not None:
+            self.history.append((len(self.rig.facts), copy.deepcopy(self.oracle)))
 
     def step(self, command: Command) -> Any:
         return self.rig.step(command).reply
@@ -166,6 +168,7 @@ class Pair:
 
     def check_crashes(self) -> None:
         """Whatever prefix of the facts survives is what was there after some step, and nothing else."""
+        assert self.history is not None
         for fact_count, oracle in self.history:
             dead = QueueRig()
             dead.now_ms = self.now_ms

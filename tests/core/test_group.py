@@ -132,7 +132,7 @@ WORN = ("somebody consumes", "claims run out", "somebody consumes")
 
 def run(names: tuple[str, ...]) -> None:
     """Three records, the second one tagged, in a topic with a TTL, room for three, and two deliveries each."""
-    pair = Pair(max_deliveries=2, ttl_ms=1000, cap_records=3)
+    pair = Pair(crashes=False, max_deliveries=2, ttl_ms=1000, cap_records=3)
     pair.write(1)
     pair.write(1, tag="x")
     pair.write(1)
@@ -199,6 +199,22 @@ def test_what_is_gone_before_it_could_be_buried_is_passed_over() -> None:
     pair.ack(1, "a")
     assert pair.oracle.committed(pair.now_ms) == 3
     pair.check_replay()
+
+
+def test_what_was_deleted_within_a_claim_is_told_with_its_loss() -> None:
+    pair = Pair(ttl_ms=1000)
+    for tag in ("", "x", ""):
+        pair.write(1, tag=tag)
+    pair.consume("b", 2)
+    pair.delete(tag="x")
+    pair.wait(1001)
+    pair.ack(1)
+    told = [batch.tombstone for batch in (pair.consume("", 3), pair.consume("", 3))]
+    assert [each and (each.gap_from, each.gap_to) for each in told] == [(2, 2), (3, 3)]
+    pair.ack(3)
+    assert pair.consume("", 3).tombstone is None
+    pair.check()
+    pair.check_crashes()
 
 
 def test_two_groups_know_nothing_of_each_other() -> None:

@@ -115,7 +115,7 @@ WORN = ("both claim", "leases run out", "both claim")
 
 def run(names: tuple[str, ...]) -> None:
     """Two jobs, the second one tagged, in a queue with a TTL, room for two, and two deliveries a job."""
-    pair = Pair(lease_ms=100, max_deliveries=2, ttl_ms=1000, cap_records=2)
+    pair = Pair(crashes=False, lease_ms=100, max_deliveries=2, ttl_ms=1000, cap_records=2)
     pair.write(1)
     pair.write(1, tag="x")
     for name in names:
