@@ -17,7 +17,9 @@ def test_columns_are_read_and_written() -> None:
     assert parse_columns(to_ddl(found)) == found
 
 
-@pytest.mark.parametrize("text", ["", "id", "id bigint,", "id bigint) x", "1 int", "id bigint; drop table x"])
+@pytest.mark.parametrize(
+    "text", ["", "id", "id bigint,", "id bigint) x", "1 int", "id bigint; drop table x", "id int default null(``)"]
+)
 def test_what_has_no_columns_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"understood|no type|missing"):
         parse_columns(text)

@@ -163,6 +163,7 @@ def test_words_are_the_same_in_any_case(text: str) -> None:
         ("alter topic x add source t on insert where (a, b)", 1, 48, [")"], "one condition"),
         ("alter topic x add source t on insert where ()", 1, 45, ["an expression"], ") is not understood"),
         ("alter topic x add source t on insert where (drop table x)", 1, 45, ["an expression"], "no expression"),
+        ('alter topic x add source t on insert where (null(""))', 1, 45, ["an expression"], "no expression"),
         ("alter topic x add source t on insert, insert", 1, 39, [], "INSERT is said twice"),
         (
             "alter topic x add source t on insert with (payload = 'all')",

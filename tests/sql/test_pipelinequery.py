@@ -94,6 +94,8 @@ def test_a_merge_says_what_it_takes() -> None:
         ("INSERT INTO TOPIC t SELECT tag FROM STREAM o JOIN :x.y", 55, ":x.y is not understood as a table"),
         (f"INSERT INTO TOPIC t SELECT {'(' * 3000}1{')' * 3000} FROM STREAM o", 6043, "nested too deeply"),
         ("INSERT INTO TOPIC t PARTITION BY (a b c) SELECT tag FROM STREAM o", 35, "this is no expression"),
+        ("INSERT INTO TOPIC t PARTITION BY (null(``)) SELECT tag FROM STREAM o", 35, "this is no expression"),
+        ("INSERT INTO TOPIC t SELECT null(``) FROM STREAM o", 21, "this is not understood as a query"),
         ("MERGE INTO delta.'p' KEY (id) FROM STREAM o SCHEMA 'a int'", 22, "no field id"),
         ("MERGE INTO delta.'p' KEY (id) FROM o", 36, "STREAM"),
         ("APPEND INTO delta.'s3://key:secret@b/t' FROM STREAM o", 19, "a password"),

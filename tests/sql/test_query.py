@@ -51,6 +51,7 @@ def test_every_table_is_found(text: str, names: list[str]) -> None:
         "WITH x AS (SELECT 1)",
         "SELECT * FROM :x.orders",
         "SELECT * FROM range(3).orders",
+        'SELECT null("")',
     ],
 )
 def test_what_does_more_than_read_topics_is_refused(text: str) -> None:

@@ -16,7 +16,7 @@ def parse_columns(text: str) -> tuple[TableColumn, ...]:
     """The columns; `ValueError` says why these are none."""
     try:
         tree = sqlglot.parse_one(f"CREATE TABLE t ({text})", dialect="spark")
-    except (SqlglotError, RecursionError) as error:
+    except (SqlglotError, ValueError, RecursionError) as error:
         raise ValueError("it is not understood") from error
     if text.rstrip().endswith(","):
         raise ValueError("a column is missing behind the last comma")

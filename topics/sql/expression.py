@@ -69,7 +69,7 @@ def _checked(reader: Reader, tokens: list[Token]) -> tuple[str, Place]:
     try:
         tree = sqlglot.parse_one(requoted(reader.text, tokens))
         tree.sql(dialect="spark", unsupported_level=sqlglot.ErrorLevel.RAISE)
-    except (SqlglotError, RecursionError) as error:
+    except (SqlglotError, ValueError, RecursionError) as error:
         raise reader.fail(f"this is no expression: {_reason(error)}", place, ["an expression"]) from error
     refused = next((name for kind, name in _REFUSED.items() if tree.find(kind) is not None), beyond_rows(tree))
     if refused is not None:

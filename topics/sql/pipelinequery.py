@@ -101,7 +101,7 @@ def balanced(reader: Reader) -> str:
     place = Place(pieces.parts[0][0].start, pieces.parts[-1][0].end)
     try:
         tree = sqlglot.parse_one(f"SELECT {made.text}", dialect="spark")
-    except (SqlglotError, RecursionError) as error:
+    except (SqlglotError, ValueError, RecursionError) as error:
         raise reader.fail("this is no expression", place, ["an expression"]) from error
     beyond = "a table" if tree.find(exp.Table) is not None else beyond_rows(tree)
     if beyond is not None:
@@ -199,7 +199,7 @@ def _tree(reader: Reader, made: SparkText) -> exp.Query:
         trees = sqlglot.parse(made.text, dialect="spark")
     except RecursionError as error:
         raise reader.fail("this query is nested too deeply", expected=["a flatter one"]) from error
-    except SqlglotError as error:
+    except (SqlglotError, ValueError) as error:
         unreadable = query.unreadable(made.text, error)
         expected = unreadable.expected or ("a query that Spark understands",)
         raise reader.fail(str(unreadable), made.place(unreadable.at or 0), expected) from error

@@ -64,7 +64,8 @@ def parse(text: str) -> exp.Query:
     """The tree of a query that only reads; `NotAQuery` says why it is none."""
     try:
         trees = sqlglot.parse(text, dialect="duckdb")
-    except SqlglotError as error:
+    except (SqlglotError, ValueError) as error:
+        # Of some texts it makes parts that it then refuses itself, with a ValueError.
         raise unreadable(text, error) from error
     except RecursionError as error:
         raise NotAQuery("this query is nested too deeply", None, ["a flatter one"]) from error
@@ -185,7 +186,7 @@ def is_cte(table: exp.Table) -> bool:
     return False
 
 
-def unreadable(text: str, error: SqlglotError) -> NotAQuery:
+def unreadable(text: str, error: SqlglotError | ValueError) -> NotAQuery:
     errors = getattr(error, "errors", None)
     if not errors:
         return NotAQuery("this is not understood as a query", 0, ["SELECT"])
