@@ -50,7 +50,8 @@ class Connections:
         """Since the last look."""
         self.draining = False
         self._idle_timeout_ns = int(idle_timeout_s * SECOND_NS)
-        self._open: set[Connection] = set()
+        self._open: dict[Connection, None] = {}
+        """In the order in which they came, which is the order in which they are ended."""
         self._empty: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._id_prefix = secrets.token_hex(4)
@@ -74,7 +75,7 @@ class Connections:
 
     def add(self, connection: Connection) -> str:
         """Takes charge of a connection, and names it."""
-        self._open.add(connection)
+        self._open[connection] = None
         if self._connections_max is not None and len(self._open) > self._connections_max:
             self._dropped_count += 1
             connection.abort()
@@ -82,7 +83,7 @@ class Connections:
         return f"{self._id_prefix}-{self._id_count:x}"
 
     def remove(self, connection: Connection) -> None:
-        self._open.discard(connection)
+        self._open.pop(connection, None)
         if not self._open and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 

@@ -22,14 +22,16 @@ from topics.testing.sim.verdict import Result, live
 from topics.testing.sim.world import furnished
 
 SEEDS = (2, 4)
+LIVES = range(1, 24)
+"""So many that all which can happen to a server happens in some: what depends on an address in memory shows in few."""
 
 
 def test_the_same_seed_is_the_same_life_byte_for_byte() -> None:
-    first = [live(seed) for seed in SEEDS]
-    again = [live(seed) for seed in SEEDS]
+    first = [live(seed) for seed in LIVES]
+    again = [live(seed) for seed in LIVES]
     assert [one.digest for one in first] == [one.digest for one in again]
     assert [(one.events, one.simulated_ms) for one in first] == [(one.events, one.simulated_ms) for one in again]
-    assert len({one.digest for one in first}) == len(SEEDS), "other seeds are other lives"
+    assert len({one.digest for one in first}) == len(LIVES), "other seeds are other lives"
 
 
 def test_a_seed_is_the_same_life_in_another_process() -> None:
@@ -85,6 +87,16 @@ def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path: Path, monkeypatch: 
     assert runner.run_many(1, 30, path).seeds == 30
     assert ran == list(range(1, 31)), "each once"
     assert runner.run_many(1, 30, path).simulated_ms == 30_000 and len(ran) == 30
+
+
+def test_two_at_a_time_tell_what_one_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "CHUNK", 2)
+    heard: list[int] = []
+    alone = runner.run_many(1, 5, tmp_path / "alone.json")
+    both = runner.run_many(1, 5, tmp_path / "both.json", processes=2, on_done=lambda result: heard.append(result.seed))
+    assert both == alone and both.seeds == 5 and not both.failures
+    assert heard == [1, 2, 3, 4, 5]
+    assert runner.run_many(1, 5, tmp_path / "short.json", processes=2, minutes=1e-9).seeds == 2
 
 
 def test_other_code_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

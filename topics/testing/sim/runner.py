@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Thread
@@ -61,9 +62,17 @@ def _chunks(seeds: range, processes: int) -> Iterator[list[Result]]:
             yield [run_seed(seed) for seed in chunk]
         return
     # Each a fresh interpreter: a life leaves nothing behind, but what a fork takes along is not asked for either.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
-        for chunk in chunks:
-            yield list(pool.map(run_seed, chunk))
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    try:
+        # One chunk ahead: nobody waits for the longest life of a chunk.
+        before: Iterator[Result] = iter(())
+        for chunk in chain(chunks, [range(0)]):
+            ahead = pool.map(run_seed, chunk)
+            if results := list(before):
+                yield results
+            before = ahead
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _end_with_parent() -> None:
