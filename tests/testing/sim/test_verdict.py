@@ -94,7 +94,8 @@ def test_two_at_a_time_tell_what_one_tells(tmp_path: Path, monkeypatch: pytest.M
     heard: list[int] = []
     alone = runner.run_many(1, 5, tmp_path / "alone.json")
     both = runner.run_many(1, 5, tmp_path / "both.json", processes=2, on_done=lambda result: heard.append(result.seed))
-    assert both == alone and both.seeds == 5 and not both.failures
+    assert msgspec.structs.replace(both, date=alone.date) == alone, "but for midnight between them"
+    assert both.seeds == 5 and not both.failures
     assert heard == [1, 2, 3, 4, 5]
     assert runner.run_many(1, 5, tmp_path / "short.json", processes=2, minutes=1e-9).seeds == 2
 
