@@ -45,7 +45,7 @@ async def quiet(api: Api) -> None:
 @pytest.mark.parametrize(("count", "records"), [(300, 20), pytest.param(5000, 100, marks=pytest.mark.soak)])
 @on_loop
 async def test_many_watchers_of_one_topic(tmp_path: Path, count: int, records: int) -> None:
-    async with serving(tmp_path, max_watch_sessions=0, throttle_lag_ms=0) as api:
+    async with serving(tmp_path, max_watch_sessions=0) as api:
         await api.put("/v0/topics/news")
         await quiet(api)
         sockets, tasks, objects = socket_count(), len(asyncio.all_tasks()), alive()
@@ -69,7 +69,7 @@ async def test_many_watchers_of_one_topic(tmp_path: Path, count: int, records: i
 @on_loop
 async def test_a_thousand_topics_on_one_watcher(tmp_path: Path) -> None:
     count = 1000
-    async with serving(tmp_path, throttle_lag_ms=0) as api:
+    async with serving(tmp_path) as api:
         for first in range(0, count, 200):
             await asyncio.gather(*(api.write(f"t:{number}", number) for number in range(first, first + 200)))
         async with listening(api, await watching(api, {"t:*": {}})) as stream:

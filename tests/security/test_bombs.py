@@ -42,8 +42,7 @@ def deep(opening: bytes, closing: bytes, depth: int) -> bytes:
 
 
 def bounded(directory: Path) -> AbstractAsyncContextManager[Api]:
-    # A test machine is slow for reasons of its own, which are not to be throttled.
-    return serving(directory, max_body_bytes=BODY_BYTES_MAX, throttle_lag_ms=0, ws_compression=1)
+    return serving(directory, max_body_bytes=BODY_BYTES_MAX, ws_compression=1)
 
 
 async def alive(api: Api) -> None:

@@ -140,7 +140,7 @@ async def test_no_part_of_any_path_becomes_one(tmp_path: Path, record_property: 
     asked += [Asked("GET", f"/web/{written}", {}) for name in NAMES for written in (name, quote(name, safe=""))]
     # A NUL is no part of a path, and ends its connection.
     plain = [each for each in asked if "%00" not in each.path and "\0" not in each.path]
-    async with serving(tmp_path, throttle_lag_ms=0) as api:
+    async with serving(tmp_path) as api:
         await api.write("a", 1)
         url = api.address.geturl()
         told = dict(zip(plain, await ask_all(url, plain), strict=True))

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-from tests.server import api as apis
 from tests.server.api import Answer, Api
-from topics.settings import Value
-
-
-@asynccontextmanager
-async def serving(directory: Path, **values: Value) -> AsyncIterator[Api]:
-    """A server that refuses nothing because the machine is busy with something else."""
-    async with apis.serving(directory, throttle_lag_ms=0, **values) as api:
-        yield api
 
 
 class Consumers:

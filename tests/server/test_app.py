@@ -27,7 +27,7 @@ from topics.storage.committer import Post
 
 
 def settings(directory: Path, **others: Any) -> Settings:
-    return Settings(data_dir=str(directory / "data"), port=0, **({"no_grpc": True} | others))
+    return Settings(data_dir=str(directory / "data"), port=0, throttle_lag_ms=0, **({"no_grpc": True} | others))
 
 
 async def ask(server: Server, method: str, path: str) -> tuple[int, dict[str, str], Any]:

@@ -286,7 +286,7 @@ def test_no_output_of_a_server_has_a_key_in_it(tmp_path: Path, heard: Heard) -> 
     """Whatever is asked with it, in whatever place of a request a key may stand."""
     settings = load(
         {"TOPICS_API_KEYS": f"{SECRET}:rw:a.,other", "TOPICS_ACCESS_LOG": "1", "TOPICS_PROBE_AUTH": "1"},
-        flags={"data_dir": str(tmp_path), "port": "0", "no_grpc": True},
+        flags={"data_dir": str(tmp_path), "port": "0", "no_grpc": True, "throttle_lag_ms": "0"},
     )
     said: list[bytes] = []
 

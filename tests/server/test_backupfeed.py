@@ -50,7 +50,7 @@ async def rest_of(reader: asyncio.StreamReader) -> bytes:
 
 @on_loop
 async def test_a_client_that_goes_away(tmp_path: Path) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0) as api:
+    async with serving(tmp_path) as api:
         await fill(api)
         _, writer = await begun(api)
         writer.transport.abort()
@@ -60,7 +60,7 @@ async def test_a_client_that_goes_away(tmp_path: Path) -> None:
 
 @on_loop
 async def test_nothing_is_read_ahead_of_the_client(tmp_path: Path) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0) as api:
+    async with serving(tmp_path) as api:
         await fill(api)
         reader, writer = await begun(api)
         for _ in range(SOCKETS_BYTES // CHUNK_BYTES * 4):
@@ -73,7 +73,7 @@ async def test_nothing_is_read_ahead_of_the_client(tmp_path: Path) -> None:
 @on_loop
 async def test_a_client_that_does_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backupfeed, "STALLED_S", 0)
-    async with serving(tmp_path, throttle_lag_ms=0) as api:
+    async with serving(tmp_path) as api:
         await fill(api)
         _, writer = await begun(api)
         await soon(released(api))
@@ -82,7 +82,7 @@ async def test_a_client_that_does_not_read(tmp_path: Path, monkeypatch: pytest.M
 
 @on_loop
 async def test_a_server_that_stops_does_not_wait_for_it(tmp_path: Path) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0, drain_ms=60_000) as api:
+    async with serving(tmp_path, drain_ms=60_000) as api:
         await fill(api)
         reader, writer = await begun(api)
     assert not (await rest_of(reader)).endswith(b"0\r\n\r\n"), "it cannot be taken for a whole one"
@@ -91,7 +91,7 @@ async def test_a_server_that_stops_does_not_wait_for_it(tmp_path: Path) -> None:
 
 @on_loop
 async def test_an_erasure_breaks_it_off(tmp_path: Path) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0) as api:
+    async with serving(tmp_path) as api:
         await fill(api)
         reader, writer = await begun(api)
         answer = await api.post("/v0/topics/orders/delete", {"before_seq": 2, "erase": True})
@@ -103,7 +103,7 @@ async def test_an_erasure_breaks_it_off(tmp_path: Path) -> None:
 
 @on_loop
 async def test_a_download_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0, drain_ms=60_000) as api:
+    async with serving(tmp_path, drain_ms=60_000) as api:
         await fill(api)
         client = topics.connect(api.address.geturl())
         await client.__aenter__()

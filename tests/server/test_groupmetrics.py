@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.rig import on_loop
-from tests.server.groups import Consumers, serving
+from tests.server.api import serving
+from tests.server.groups import Consumers
 from topics.server import groupmetrics
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.client.rig import on_loop, soon
-from tests.server.api import Api
-from tests.server.groups import Consumers, serving
+from tests.server.api import Api, serving
+from tests.server.groups import Consumers
 from tests.server.sserig import Listening, listening
 
 

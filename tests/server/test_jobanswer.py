@@ -73,7 +73,7 @@ def test_a_defect_of_all_is_told_to_all_and_the_slots_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with lane(tmp_path, throttle_lag_ms=0) as rig:
+        async with lane(tmp_path) as rig:
             await make(rig, 3)
             with monkeypatch.context() as broken:
                 broken.setattr(rig.engine.claiming, "claim_together", fail)
@@ -90,7 +90,7 @@ def test_a_defect_of_the_answers_is_told_to_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with lane(tmp_path, throttle_lag_ms=0) as rig:
+        async with lane(tmp_path) as rig:
             await make(rig, 3)
             with monkeypatch.context() as broken:
                 broken.setattr(joblane, "claimed_texts", fail)
@@ -105,7 +105,7 @@ def test_more_kinds_of_claims_than_are_remembered_are_all_understood(
     monkeypatch.setattr(joblane, "CLAIMS_KNOWN_MAX", 2)
 
     async def scenario() -> None:
-        async with lane(tmp_path, throttle_lag_ms=0) as rig:
+        async with lane(tmp_path) as rig:
             await make(rig, 20)
             callers = await workers(rig, 2)
             for most in (1, 2, 3, 1):

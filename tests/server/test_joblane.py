@@ -90,7 +90,7 @@ def together(rig: LaneRig) -> list[int]:
 @LOOPS
 def test_claims_and_acks_of_one_turn_are_one_command_each(loop: str, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 30)
             callers = await workers(rig, 4)
             frames, counts = rig.frames, together(rig)
@@ -114,7 +114,7 @@ def test_claims_and_acks_of_one_turn_are_one_command_each(loop: str, tmp_path: P
 
 def test_the_answers_are_those_of_the_ordinary_way(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 4)
             caller = await worker(rig, "w0")
             ordinary = await rig.ask("POST", f"/v0/topics/{QUEUE}/claim", {"node": "w0", "max": 2})
@@ -147,7 +147,7 @@ def test_what_two_say_about_one_job_counts_once(tmp_path: Path) -> None:
     """The same worker on two connections; and seqs that are named twice."""
 
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 5)
             callers = await workers(rig, 3)
             callers[0].send(claim("w", 4))
@@ -169,7 +169,7 @@ def test_what_two_say_about_one_job_counts_once(tmp_path: Path) -> None:
 
 def test_lease_ids_fence_on_the_lane_too(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 2)
             caller = await worker(rig, "w")
             caller.send(claim("w", 2))
@@ -183,7 +183,7 @@ def test_lease_ids_fence_on_the_lane_too(tmp_path: Path) -> None:
 
 def test_partitions_are_kept_apart_and_told(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 0, partitions=2)
             for partition in (0, 1):
                 record = {"records": [{"data": partition}], "partition": partition}
@@ -206,7 +206,7 @@ def test_partitions_are_kept_apart_and_told(tmp_path: Path) -> None:
 
 def test_one_that_is_refused_does_not_touch_the_others(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 9)
             callers = await workers(rig, 3)
             callers[0].send(claim("w0", 2))
@@ -226,7 +226,7 @@ def test_one_that_is_refused_does_not_touch_the_others(tmp_path: Path) -> None:
 
 def test_an_ack_that_is_no_utf8_is_refused_by_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 1)
             callers = await workers(rig, 2)
             callers[0].send(claim("w0"))
@@ -241,7 +241,7 @@ def test_an_ack_that_is_no_utf8_is_refused_by_itself(tmp_path: Path) -> None:
 
 def test_an_ack_with_results_takes_the_ordinary_way(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 2)
             caller = await worker(rig, "w")
             caller.send(claim("w", 2))
@@ -255,7 +255,7 @@ def test_an_ack_with_results_takes_the_ordinary_way(tmp_path: Path) -> None:
 
 def test_a_claim_that_may_wait_is_served_at_once_or_waits(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 1)
             callers = await workers(rig, 2)
             for number, caller in enumerate(callers):
@@ -275,7 +275,7 @@ def test_a_claim_that_may_wait_is_served_at_once_or_waits(tmp_path: Path) -> Non
 
 def test_a_window_divides_evenly_and_no_claim_gets_past_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 6, claim_jitter_ms=50)
             callers = await workers(rig, 3)
             for number, caller in enumerate(callers):
@@ -287,7 +287,7 @@ def test_a_window_divides_evenly_and_no_claim_gets_past_it(tmp_path: Path) -> No
 
 def test_a_queue_that_is_gone_is_told_to_each(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 1)
             callers = await workers(rig, 2)
             await rig.ask("DELETE", f"/v0/topics/{QUEUE}")
@@ -305,7 +305,7 @@ def test_a_queue_that_is_gone_is_told_to_each(tmp_path: Path) -> None:
 
 def test_a_quota_counts_each_of_a_turn(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0, api_keys="secret", max_inflight_per_key=2) as rig:
+        async with serving(tmp_path, api_keys="secret", max_inflight_per_key=2) as rig:
             key = "Authorization: Bearer secret"
             await rig.ask("PUT", f"/v0/topics/{QUEUE}", {"type": "queue", "leases_durable": True}, key)
             records = {"records": [{"data": number} for number in range(5)]}
@@ -333,7 +333,7 @@ def test_what_cannot_go_on_together_gives_its_slots_back_first(tmp_path: Path) -
     """Each goes on by itself then, and takes a slot of its own: with as many as the key has, there must be room."""
 
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0, api_keys="secret", max_inflight_per_key=2) as rig:
+        async with serving(tmp_path, api_keys="secret", max_inflight_per_key=2) as rig:
             key = "Authorization: Bearer secret"
             await rig.ask("PUT", f"/v0/topics/{QUEUE}", {"type": "queue", "claim_jitter_ms": 1}, key)
             await rig.ask("POST", f"/v0/topics/{QUEUE}", {"records": [{"data": number} for number in range(4)]}, key)
@@ -362,7 +362,7 @@ def test_what_cannot_go_on_together_gives_its_slots_back_first(tmp_path: Path) -
 
 def test_a_worker_that_goes_while_its_lease_is_stored_leaves_nothing_leased(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 2, leases_durable=True)
             gone, stays = await workers(rig, 2)
             entered, leave = rig.hold_syncs()
@@ -387,7 +387,7 @@ def test_a_worker_that_ends_its_side_with_its_claim_waits_for_nothing(tmp_path: 
     """The claim is still on its track when the client is gone."""
 
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 0)
             (gone,) = await workers(rig, 1)
             gone.send(claim("w0", 1, wait_ms=30_000))
@@ -420,7 +420,7 @@ def test_a_request_whose_client_went_while_it_was_on_its_track_is_told_so(lost: 
 
 def test_a_disk_that_fails_is_told_to_each(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 9)
             callers = await workers(rig, 3)
             rig.fs.fail("write_at", errno.EIO, path="*.wal", always=True)
@@ -437,7 +437,7 @@ def test_a_disk_that_fails_is_told_to_each(tmp_path: Path) -> None:
 
 def test_a_defect_is_told_to_those_it_meets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 9)
             callers = await workers(rig, 3)
             unlucky = sorted(rig.server._connections._open, key=lambda each: each._id)[-1]  # type: ignore[attr-defined]
@@ -458,7 +458,7 @@ def test_a_defect_is_told_to_those_it_meets(tmp_path: Path, monkeypatch: pytest.
 
 def test_every_request_is_counted_once(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 100)
             callers = await workers(rig, 3)
             for _ in range(10):
@@ -474,7 +474,7 @@ def test_every_request_is_counted_once(tmp_path: Path) -> None:
 
 def test_a_client_that_takes_gzip_gets_large_answers_packed(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 200)
             caller = await rig.call(known=False)
             for most in (1, 1, 150):

@@ -254,7 +254,7 @@ def test_a_full_topic_takes_as_many_as_fit(tmp_path: Path) -> None:
 
 def test_a_throttled_server_admits_the_share_it_says(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             callers = await rig.calls(4)
             rig.context.throttle.share = 0.5
             for caller in callers:

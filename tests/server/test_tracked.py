@@ -104,7 +104,7 @@ def test_a_connection_that_is_lost_takes_nobody_with_it(loop: str, tmp_path: Pat
 
 def test_a_worker_that_is_lost_while_its_ack_is_stored_takes_nobody_with_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with serving(tmp_path, throttle_lag_ms=0) as rig:
+        async with serving(tmp_path) as rig:
             await make(rig, 2, durability="fsync")
             callers = await workers(rig, 2)
             for number, caller in enumerate(callers):

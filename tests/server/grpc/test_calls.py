@@ -38,7 +38,7 @@ from topics.storage.committer import Post
 async def serving(
     directory: Path, make_opener: MakeOpener = opener, **others: Any
 ) -> AsyncIterator[tuple[Server, Any]]:
-    settings = Settings(data_dir=str(directory / "data"), port=0, grpc_port=0, **others)
+    settings = Settings(data_dir=str(directory / "data"), port=0, grpc_port=0, throttle_lag_ms=0, **others)
     async with (
         Server(settings, SystemClock(), make_opener) as server,
         grpc.aio.insecure_channel(server.grpc_address) as channel,

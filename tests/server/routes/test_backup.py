@@ -13,7 +13,6 @@ import topics
 from tests.client.rig import on_loop, soon
 from tests.engine.archives import ARCHIVE, put
 from tests.server.api import Api, serving
-from topics import settings
 from topics.clock import SystemClock
 from topics.engine.engine import Engine
 from topics.engine.opening import options
@@ -110,7 +109,7 @@ async def test_it_takes_an_admin_who_may_see_everything(tmp_path: Path) -> None:
 
 @on_loop
 async def test_one_at_a_time(tmp_path: Path) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0) as api:
+    async with serving(tmp_path) as api:
         for _ in range(10):
             await api.write("orders", *["x" * 100_000] * 30)  # More than sockets hold.
         reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
@@ -152,7 +151,7 @@ async def test_a_disk_without_room_for_the_checkpoint_is_told(tmp_path: Path) ->
             faults, chosen.data_dir, clock, lambda: secrets.randbits(64), options(chosen), post, progress
         )
 
-    chosen = settings.load({"TOPICS_DATA_DIR": str(tmp_path / "data"), "TOPICS_PORT": "0", "TOPICS_NO_GRPC": "1"})
+    chosen = Settings(data_dir=str(tmp_path / "data"), port=0, no_grpc=True, throttle_lag_ms=0)
     async with Server(chosen, clock, make_opener) as server:
         await soon(server.ready())
         api = Api(server.url)

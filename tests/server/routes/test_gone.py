@@ -37,7 +37,7 @@ def asked(rig: LaneRig, path: str, **body: Any) -> tuple[Request, list[Response]
 async def test_a_client_that_ends_its_side_and_is_then_lost_is_gone_once(
     tmp_path: Path, path: str, body: dict[str, Any]
 ) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0) as rig:
+    async with serving(tmp_path) as rig:
         await rig.ask("PUT", "/v0/topics/t", {})
         request, answers = asked(rig, path, **body)
         while request.on_gone is None:
@@ -54,7 +54,7 @@ async def test_a_client_that_ends_its_side_and_is_then_lost_is_gone_once(
 
 @on_loop
 async def test_a_consumer_that_goes_while_its_claim_is_stored_leaves_nothing_claimed(tmp_path: Path) -> None:
-    async with serving(tmp_path, throttle_lag_ms=0) as rig:
+    async with serving(tmp_path) as rig:
         await rig.ask("PUT", "/v0/topics/t", {"durability": "fsync"})
         await rig.ask("POST", "/v0/topics/t", {"records": [{"data": 1}]})
         entered, leave = rig.hold_syncs()

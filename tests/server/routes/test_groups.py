@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.client.rig import on_loop, soon
-from tests.server.groups import Consumers, serving
+from tests.server.api import serving
+from tests.server.groups import Consumers
 
 KEYS = "all-secret,rw-secret:rw,reader-secret:read,writer-secret:write,tenant-secret:rw:tenant42:"
 

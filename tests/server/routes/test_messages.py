@@ -164,7 +164,7 @@ async def test_looking_takes_nothing(tmp_path: Path) -> None:
 
 @on_loop
 async def test_a_stop_answers_a_pop_that_waits(tmp_path: Path) -> None:
-    async with lane(tmp_path, throttle_lag_ms=0, drain_ms=60_000) as rig:
+    async with lane(tmp_path, drain_ms=60_000) as rig:
         api = Api(rig.server.url)
         await make(api)
         waiting = asyncio.create_task(api.post("/v1/pop", {"topic": "jobs", "wait_time": 20}))
@@ -176,7 +176,7 @@ async def test_a_stop_answers_a_pop_that_waits(tmp_path: Path) -> None:
 
 @on_loop
 async def test_a_pop_whose_client_is_gone_holds_nothing(tmp_path: Path) -> None:
-    async with lane(tmp_path, throttle_lag_ms=0) as rig:
+    async with lane(tmp_path) as rig:
         api = Api(rig.server.url)
         await make(api)
         waiting = asyncio.create_task(api.post("/v1/pop", {"topic": "jobs", "wait_time": 20}))

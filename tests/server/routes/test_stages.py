@@ -118,7 +118,7 @@ async def test_what_is_no_batch(tmp_path: Path, path: str, body: object, field: 
 
 @on_loop
 async def test_who_asks_for_no_refusal_waits_for_room(tmp_path: Path) -> None:
-    async with lane(tmp_path, throttle_lag_ms=0) as rig:
+    async with lane(tmp_path) as rig:
         api = Api(rig.server.url)
         await api.put("/v0/topics/a", {})
         host = rig.context.host
@@ -144,7 +144,7 @@ async def test_who_asks_for_no_refusal_waits_for_room(tmp_path: Path) -> None:
 
 @on_loop
 async def test_a_write_that_waits_for_room_and_was_made_before_is_not_made_again(tmp_path: Path) -> None:
-    async with lane(tmp_path, throttle_lag_ms=0) as rig:
+    async with lane(tmp_path) as rig:
         api = Api(rig.server.url)
         engine = rig.engine
         submit = engine.submit
