@@ -13,6 +13,7 @@ from topics.server.schemas import (
     answer_shape,
     flag_parameter,
     object_shape,
+    or_null,
     parameter,
     question_shape,
     ref,
@@ -51,21 +52,6 @@ HEAP_PAGE = (
 )
 
 
-def _asked(required: str, properties: dict[str, Schema]) -> Schema:
-    """A request: what is not required may be left out, or be null, which is the same."""
-    needed = required.split()
-    optional = {name: _or_null(schema) for name, schema in properties.items() if name not in needed}
-    return object_shape(required, {name: properties[name] for name in needed} | optional)
-
-
-def _or_null(schema: Schema) -> Schema:
-    if "oneOf" in schema:
-        return schema | {"oneOf": [*schema["oneOf"], {"type": "null"}]}
-    if "enum" in schema:
-        return schema | {"enum": [*schema["enum"], None]}
-    return schema | {"type": [schema["type"], "null"]} if "type" in schema else schema
-
-
 def _or_text(schema: Schema, pattern: str) -> Schema:
     """A number of 64 bits, which not every language can write as one."""
     return {"oneOf": [schema, {"type": "string", "pattern": pattern}]}
@@ -78,7 +64,7 @@ def _list(schema: Schema) -> Schema:
 PRIORITY: Schema = _or_text(I64, r"^-?\d{1,18}$") | {"description": "64 bits with a sign; also as text."}
 SEQUENCE: Schema = _or_text({"type": "integer", "minimum": 0, "maximum": limits.U64_MAX}, r"^\d{1,19}$")
 
-_POLICY = object_shape("", {"enabled": FLAG, "retention_time": _or_null(DURATION)})
+_POLICY = object_shape("", {"enabled": FLAG, "retention_time": or_null(DURATION)})
 _CHANGE: dict[str, Schema] = {
     "retention_time": DURATION,
     "visibility_timeout_default": DURATION,
@@ -191,8 +177,8 @@ _LEASES: dict[str, Schema] = {
 _REFUSED = _list(object_shape("*", {"place": COUNT, "message_id": MESSAGE_ID, "code": TEXT, "message": TEXT}))
 
 COMPONENTS: dict[str, Schema] = {
-    "MakeHeap": _asked("topic", {"topic": NAME} | _NEW | _CHANGE),
-    "HeapChange": _asked("", _CHANGE),
+    "MakeHeap": question_shape({"topic": NAME} | _NEW | _CHANGE, required="topic"),
+    "HeapChange": question_shape(_CHANGE),
     "HeapStats": object_shape(
         " ".join(_STATS),
         _STATS | {"partition_stats": {"type": "object", "additionalProperties": _PARTITION_STATS}},
@@ -219,7 +205,7 @@ COMPONENTS: dict[str, Schema] = {
             "partitions": _list(_WAITING),
         }
     ),
-    "EnqueueRequest": _asked("topic", _MESSAGE),
+    "EnqueueRequest": question_shape(_MESSAGE, required="topic"),
     "EnqueueBatchRequest": object_shape(
         "messages",
         {
@@ -237,8 +223,7 @@ COMPONENTS: dict[str, Schema] = {
             "all_duplicates": FLAG,
         }
     ),
-    "PopRequest": _asked(
-        "topic",
+    "PopRequest": question_shape(
         {
             "topic": NAME,
             "max": COUNT | {"default": 1},
@@ -247,14 +232,17 @@ COMPONENTS: dict[str, Schema] = {
             "partition_ids": _list(PARTITION_NUMBER),
             "consumer": TEXT | {"description": "A name, for people who look who had a message."},
         },
+        required="topic",
     ),
     "PoppedMessage": _item({"lease_token": TOKEN, "lease_deadline": MOMENT}),
     "Popped": answer_shape({"items": _list(ref("PoppedMessage"))}),
-    "HeapAckRequest": _asked("topic", _LEASES),
+    "HeapAckRequest": question_shape(_LEASES, required="topic"),
     "HeapAcked": answer_shape({"acked": COUNT, "refused": _REFUSED}),
-    "HeapNackRequest": _asked("topic", _LEASES | {"backoff_override": DURATION, "reason": TEXT, "undelivered": FLAG}),
+    "HeapNackRequest": question_shape(
+        _LEASES | {"backoff_override": DURATION, "reason": TEXT, "undelivered": FLAG}, required="topic"
+    ),
     "HeapNacked": answer_shape({"nacked": COUNT, "dead_lettered": COUNT, "refused": _REFUSED}),
-    "HeapExtendRequest": _asked("topic extension", _LEASES | {"extension": DURATION}),
+    "HeapExtendRequest": question_shape(_LEASES | {"extension": DURATION}, required="topic extension"),
     "HeapExtended": answer_shape({"extended": COUNT, "lease_deadline": MOMENT, "refused": _REFUSED}),
     "PeekedMessage": _item(
         {"state": TEXT, "is_leased": FLAG, "in_dlq": FLAG}, {"lease_deadline": MOMENT, "not_before": MOMENT}
@@ -264,7 +252,7 @@ COMPONENTS: dict[str, Schema] = {
     "Reprioritized": answer_shape({"message_id": MESSAGE_ID, "old_priority": I64}),
     "CancelRequest": object_shape("*", {"message_id": MESSAGE_ID}),
     "Cancelled": answer_shape({"message_id": MESSAGE_ID, "cancelled": FLAG}),
-    "MoveRequest": _asked("message_id", {"message_id": MESSAGE_ID, "reason": TEXT}),
+    "MoveRequest": question_shape({"message_id": MESSAGE_ID, "reason": TEXT}, required="message_id"),
     "MovedToDlq": answer_shape({"message_id": MESSAGE_ID, "dlq_topic": NAME}),
     "DeadLetter": _item(
         {
@@ -284,8 +272,7 @@ COMPONENTS: dict[str, Schema] = {
         }
     ),
     "DeadLetterShown": answer_shape({"item": ref("DeadLetter")}),
-    "DeadLettersRequest": _asked(
-        "",
+    "DeadLettersRequest": question_shape(
         {
             "message_ids": _list(MESSAGE_ID),
             "reason": TEXT | {"description": "The whole text, or its beginning when it ends in `*`."},
@@ -296,8 +283,8 @@ COMPONENTS: dict[str, Schema] = {
             "limit": COUNT,
             "dry_run": FLAG | {"description": "Count them, and leave them."},
         },
-    )
-    | {"description": "Those for which all that is said is true; all of them when nothing is."},
+        "Those for which all that is said is true; all of them when nothing is.",
+    ),
     "DeadLettersDone": answer_shape({"count": COUNT, "skipped": COUNT}),
     "SnapshotRequest": question_shape({}, "There is nothing to say."),
     "SnapshotTaken": answer_shape({"taken_at": MOMENT}),

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from topics.limits import PIPELINE_BYTES_MAX, REPORT_LINES_MAX, REPORT_ROUTES_MAX, TRIGGER_MS_MAX, U32_MAX
 from topics.pipelinemodel import PipelineCondition, PipelineKind, RunState
-from topics.server.schemas import COUNT, FLAG, NAME, STAMP, TEXT, Schema, answer_shape, object_shape, ref
+from topics.server.schemas import (
+    COUNT,
+    FLAG,
+    NAME,
+    STAMP,
+    TEXT,
+    Schema,
+    answer_shape,
+    object_shape,
+    question_shape,
+    ref,
+)
 from topics.tablemodel import TableFormat
 
 TABLE: Schema = {
@@ -95,7 +106,7 @@ COMPONENTS: dict[str, Schema] = {
     "TableColumn": object_shape(
         "name type", {"name": TEXT, "type": TEXT | {"description": "In the words of Spark."}, "nullable": FLAG}
     ),
-    "TableConfig": object_shape("format", _TABLE_CONFIG, "Unknown fields are ignored."),
+    "TableConfig": question_shape(_TABLE_CONFIG, "Unknown fields are ignored.", "format"),
     "TableRoute": object_shape(
         "*",
         {

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from topics.core.names import ROUTER_RULE
 from topics.routermodel import Guarantee, RouterConfig
-from topics.server.schemas import COUNT, FLAG, MATCH, NAME, STAMP, TEXT, U64, Schema, answer_shape, object_shape
+from topics.server.schemas import (
+    COUNT,
+    FLAG,
+    MATCH,
+    NAME,
+    STAMP,
+    TEXT,
+    U64,
+    Schema,
+    answer_shape,
+    object_shape,
+    question_shape,
+)
 
 _NAME: Schema = {"type": "string", "pattern": ROUTER_RULE}
 _DEFAULTS = RouterConfig(source="", dest="")
@@ -76,8 +88,8 @@ _SUMMARY: dict[str, Schema] = {
 _WHOLE: dict[str, Schema] = {"router": _NAME, **_TOPICS, **_OPTIONS, **_PROGRESS}
 
 COMPONENTS: dict[str, Schema] = {
-    "RouterConfig": object_shape(
-        "source dest", _TOPICS | _ASKED, "All but the topics may be left out; unknown fields are ignored."
+    "RouterConfig": question_shape(
+        _TOPICS | _ASKED, "All but the topics may be left out; unknown fields are ignored.", "source dest"
     ),
     "RouterPut": answer_shape({"created": FLAG} | _WHOLE),
     "RouterState": answer_shape(_WHOLE),

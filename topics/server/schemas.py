@@ -66,14 +66,20 @@ def object_shape(required: str, properties: dict[str, Schema], description: str 
 def question_shape(properties: dict[str, Schema], description: str = "", required: str = "") -> Schema:
     """A request object whose fields may be left out but for `required`; null is the same as leaving one out."""
     needed = required.split()
-    shaped = {name: schema if name in needed else _or_null(schema) for name, schema in properties.items()}
+    shaped = {name: schema if name in needed else or_null(schema) for name, schema in properties.items()}
     return object_shape(required, shaped, description)
 
 
-def _or_null(schema: Schema) -> Schema:
-    if "type" in schema:
-        return schema | {"type": [schema["type"], "null"]}
-    return schema | {"oneOf": [*schema["oneOf"], {"type": "null"}]}
+def or_null(schema: Schema) -> Schema:
+    """What allows what a schema allows, and null."""
+    wider = dict(schema)
+    if isinstance(schema.get("type"), str):
+        wider["type"] = [schema["type"], "null"]
+    if "enum" in schema and None not in schema["enum"]:
+        wider["enum"] = [*schema["enum"], None]
+    if "oneOf" in schema and {"type": "null"} not in schema["oneOf"]:
+        wider["oneOf"] = [*schema["oneOf"], {"type": "null"}]
+    return wider
 
 
 def answer_shape(properties: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
