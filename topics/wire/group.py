@@ -102,8 +102,8 @@ def decode_consume(topic: str, group: str, body: bytes) -> ConsumeRequest:
         bool(parsed.include_tags),
     )
     ack = None
+    acked = partition if parsed.ack_partition is None else _partition(parsed.ack_partition, "ack_partition")
     if parsed.ack_upto_seq is not None:
-        acked = partition if parsed.ack_partition is None else _partition(parsed.ack_partition)
         upto_seq = whole("ack_upto_seq", parsed.ack_upto_seq, U64_MAX)
         ack = AckGroup(topic, group, upto_seq, acked, consumer, claim_id=parsed.ack_claim_id)
     return ConsumeRequest(command, whole("wait_ms", parsed.wait_ms, U64_MAX), ack, anywhere)
@@ -185,14 +185,12 @@ def start_fields(start: Start) -> object:
             return word
 
 
-def _partition(given: object) -> int:
+def _partition(given: object, field: str = "partition") -> int:
     if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
         expected = f"a whole number from 0 to {PARTITIONS_MAX - 1}"
         shown = shorten(given)
-        raise InvalidRequest(
-            f"partition must be {expected}, not {shown}", field="partition", value=shown, expected=expected
-        )
-    return whole("partition", given, PARTITIONS_MAX - 1)
+        raise InvalidRequest(f"{field} must be {expected}, not {shown}", field=field, value=shown, expected=expected)
+    return whole(field, given, PARTITIONS_MAX - 1)
 
 
 def _or_none(field: str, given: int | None) -> int | None:

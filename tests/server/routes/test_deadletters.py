@@ -72,6 +72,8 @@ async def test_letters_are_chosen_and_counted_before_anything_happens(tmp_path: 
             for asked, count in (({"priority_min": 1}, 3), ({}, 4), ({"limit": 2}, 2)):
                 counted = await api.post(f"{path}/{verb}", {"dry_run": True, **asked})
                 assert (counted.status, counted.body["count"]) == (200, count)
+        wrong_flag = await api.post(f"{path}/delete?force=maybe", {"dry_run": True})
+        assert wrong_flag.refusal == (400, "INVALID_ARGUMENT")
         assert len(await dead(api, 4)) == 4 and audited(tmp_path) == []
 
 

@@ -20,7 +20,7 @@ from topics.server.heapschemas import CONFIRMED, I64, MESSAGE, MOMENT
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Handler, Operation, Route
-from topics.server.routes.heaps import PAGE_DEFAULT, PAGE_MAX, Fields, confirmed
+from topics.server.routes.heaps import PAGE_DEFAULT, PAGE_MAX, Fields, confirmation, confirmed
 from topics.server.schemas import TOPIC, answer, body, parameter
 from topics.wire import heapanswers
 from topics.wire.heap import DeadRequest, decode_cancel, decode_dead, decode_move, decode_reprioritize
@@ -105,6 +105,7 @@ def replay(context: Context, request: Request, reply: Reply) -> None:
 def delete(context: Context, request: Request, reply: Reply) -> None:
     host, topic = _heap(context, request)
     wanted = decode_dead(request.body)
+    confirmation(request)  # Refused when it is wrong, though a dry run needs none.
     if wanted.dry_run:
         later(context, request, reply, _counted(context, host, request, topic, wanted))
         return

@@ -142,10 +142,9 @@ def confirmed(
     host = context.ready()
     topic = check_topic(request.params["topic"])
     host.engine.heaps.info(topic)
-    query = Query(request.query)
     key_id = request.principal.key_id
     life = host.engine.machine.topic(topic).epoch
-    force, token = query.flag("force", False), query.text("confirmation_token")
+    force, token = confirmation(request)
     context.confirmations.check(action, topic, life, key_id, force=force, token=token)
 
     async def carried_out() -> Response:
@@ -162,6 +161,12 @@ def confirmed(
         return success(context, request, done)
 
     later(context, request, reply, carried_out())
+
+
+def confirmation(request: Request) -> tuple[bool, str]:
+    """Whether it is forced, and the token that it has for that."""
+    query = Query(request.query)
+    return query.flag("force", False), query.text("confirmation_token")
 
 
 ROUTES = (
