@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topics.accountmodel import SCOPE_NAMES, KeyStatus, Role, UserStatus
-from topics.server.schemas import COUNT, FLAG, STAMP, TEXT, Schema, answer_shape, object_shape, ref
+from topics.server.shapes import COUNT, FLAG, STAMP, TEXT, Schema, answer_shape, object_shape, ref
 from topics.wire.account import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
 
 _SCOPES: Schema = {"type": "array", "items": {"type": "string", "enum": list(SCOPE_NAMES)}}

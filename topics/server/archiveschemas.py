@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topics import limits
-from topics.server.schemas import COUNT, FLAG, NAME, PARTITION_NUMBER, TEXT, U64, Schema, answer_shape, object_shape
+from topics.server.shapes import COUNT, FLAG, NAME, PARTITION_NUMBER, TEXT, U64, Schema, answer_shape, object_shape
 
 _PROGRESS: dict[str, Schema] = {
     "archive": NAME,

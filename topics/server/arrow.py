@@ -18,7 +18,7 @@ from topics.errors import NotAcceptable, UnsupportedMediaType
 from topics.server.answers import later
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
-from topics.server.schemas import Schema
+from topics.server.shapes import Schema
 
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 INSTALL: Final = "pip install 'topics[arrow]'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topics.server.schemas import COUNT, FLAG, TEXT, Schema, answer_shape, object_shape, ref
+from topics.server.shapes import COUNT, FLAG, TEXT, Schema, answer_shape, object_shape, ref
 
 COMPONENTS: dict[str, Schema] = {
     "AuditEntry": object_shape(

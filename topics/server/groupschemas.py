@@ -5,7 +5,7 @@ from __future__ import annotations
 from topics import limits
 from topics.core.names import TOPIC_RULE
 from topics.groupmodel import RangeKind
-from topics.server.schemas import (
+from topics.server.shapes import (
     COUNT,
     FLAG,
     NAME,

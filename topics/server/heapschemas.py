@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topics import limits
-from topics.server.schemas import (
+from topics.server.shapes import (
     COUNT,
     FLAG,
     NAME,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from topics.server.schemas import COUNT, FLAG, TEXT, Schema, answer_shape, object_shape, ref
 from topics.server.series import SERIES
 from topics.server.series import Unit as SeriesUnit
+from topics.server.shapes import COUNT, FLAG, TEXT, Schema, answer_shape, object_shape, ref
 
 _TIME: Schema = {"type": "integer", "description": "Milliseconds since the epoch."}
 _NUMBER: Schema = {"type": "number"}

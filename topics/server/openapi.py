@@ -20,7 +20,8 @@ from topics.server import (
 )
 from topics.server.principal import NO_SCOPE
 from topics.server.route import Route
-from topics.server.schemas import COMPONENTS, answer
+from topics.server.schemas import COMPONENTS
+from topics.server.shapes import answer
 from topics.server.streamtokens import QUERY_NAME
 
 TAGS = {

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from topics.limits import PIPELINE_BYTES_MAX, REPORT_LINES_MAX, REPORT_ROUTES_MAX, TRIGGER_MS_MAX, U32_MAX
 from topics.pipelinemodel import PipelineCondition, PipelineKind, RunState
-from topics.server.schemas import (
-    COUNT,
-    FLAG,
-    NAME,
-    STAMP,
-    TEXT,
-    Schema,
-    answer_shape,
-    object_shape,
-    question_shape,
-    ref,
-)
+from topics.server.shapes import COUNT, FLAG, NAME, STAMP, TEXT, Schema, answer_shape, object_shape, question_shape, ref
 from topics.tablemodel import TableFormat
 
 TABLE: Schema = {

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from topics import limits
-from topics.server.schemas import (
+from topics.server.schemas import DELAY, MATCH, PLACE, RECORDS, SEQS, WRITE_OPTIONS
+from topics.server.shapes import (
     COUNT,
-    DELAY,
     FLAG,
-    MATCH,
     NAME,
     PARTITION_NUMBER,
-    PLACE,
-    RECORDS,
-    SEQS,
     STAMP,
     TEXT,
     U64,
-    WRITE_OPTIONS,
     Schema,
     answer_shape,
     object_shape,

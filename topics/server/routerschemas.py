@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from topics.core.names import ROUTER_RULE
 from topics.routermodel import Guarantee, RouterConfig
-from topics.server.schemas import (
-    COUNT,
-    FLAG,
-    MATCH,
-    NAME,
-    STAMP,
-    TEXT,
-    U64,
-    Schema,
-    answer_shape,
-    object_shape,
-    question_shape,
-)
+from topics.server.schemas import MATCH
+from topics.server.shapes import COUNT, FLAG, NAME, STAMP, TEXT, U64, Schema, answer_shape, object_shape, question_shape
 
 _NAME: Schema = {"type": "string", "pattern": ROUTER_RULE}
 _DEFAULTS = RouterConfig(source="", dest="")

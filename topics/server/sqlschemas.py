@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topics import limits
 from topics.model import Reason
-from topics.server.schemas import COUNT, NAME, PARTITION_NUMBER, TEXT, U64, Schema, answer_shape, object_shape
+from topics.server.shapes import COUNT, NAME, PARTITION_NUMBER, TEXT, U64, Schema, answer_shape, object_shape
 
 _COLUMN = object_shape("name type", {"name": TEXT, "type": TEXT | {"description": "As SQL calls it."}})
 _TOMBSTONE = object_shape(

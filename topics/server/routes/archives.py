@@ -13,7 +13,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import NAME, TOPIC, answer, body
+from topics.server.shapes import NAME, TOPIC, answer, body
 from topics.wire.archive import archive_fields, decode_report
 
 _ARCHIVE = TOPIC | {"name": "archive", "description": "The name of the archive.", "schema": NAME}

@@ -11,7 +11,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.keys import check_unlimited
-from topics.server.schemas import TEXT, answer, parameter
+from topics.server.shapes import TEXT, answer, parameter
 from topics.wire.query import Query
 
 

@@ -13,7 +13,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import parameter
+from topics.server.shapes import parameter
 from topics.server.streaming import StreamResponse
 from topics.storage.archive import GZIP_LEVEL_MAX
 from topics.wire.query import Query

@@ -21,7 +21,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Handler, Operation, Route
 from topics.server.routes.heaps import PAGE_DEFAULT, PAGE_MAX, Fields, confirmation, confirmed
-from topics.server.schemas import TOPIC, answer, body, parameter
+from topics.server.shapes import TOPIC, answer, body, parameter
 from topics.wire import heapanswers
 from topics.wire.heap import DeadRequest, decode_cancel, decode_dead, decode_move, decode_reprioritize
 from topics.wire.nothing import check_nothing

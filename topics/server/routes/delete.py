@@ -16,7 +16,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import TOPIC, answer, body
+from topics.server.shapes import TOPIC, answer, body
 from topics.wire.delete import decode_delete
 
 PATH = "/v0/topics/{topic}/delete"

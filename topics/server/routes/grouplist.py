@@ -15,7 +15,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import answer, parameter
+from topics.server.shapes import answer, parameter
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query
 

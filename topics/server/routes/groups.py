@@ -23,7 +23,7 @@ from topics.server.groupschemas import GROUP
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import PARTITION, TOPIC, answer, body
+from topics.server.shapes import PARTITION, TOPIC, answer, body
 from topics.wire.group import decode_ack, decode_consume, decode_extend, decode_nack, decode_reset
 from topics.wire.nothing import check_nothing
 from topics.wire.query import Query

@@ -26,7 +26,7 @@ from topics.server.heaptotals import summed
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import PARTITION_NUMBER, TOPIC, answer, body, parameter
+from topics.server.shapes import PARTITION_NUMBER, TOPIC, answer, body, parameter
 from topics.wire import heapanswers
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.heap import decode_change, decode_make, decode_purge

@@ -16,7 +16,7 @@ from topics.server.desk import Desk
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Principal, Scope, scopes_of
 from topics.server.route import Operation, Route
-from topics.server.schemas import answer, body
+from topics.server.shapes import answer, body
 from topics.wire.account import decode_key
 
 OFF_WARNING = "authentication is off, so nobody is asked for a key: start the server with TOPICS_AUTH=1"

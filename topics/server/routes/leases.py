@@ -13,7 +13,7 @@ from topics.server.jobanswer import is_parted
 from topics.server.message import Reply, Request
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import PARTITION, TOPIC, U64, answer, parameter
+from topics.server.shapes import PARTITION, TOPIC, U64, answer, parameter
 from topics.wire.query import Query
 
 LEASED, DELAYED = "leased", "delayed"

@@ -27,7 +27,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Handler, Operation, Route
-from topics.server.schemas import PARTITION_NUMBER, answer, body, parameter
+from topics.server.shapes import PARTITION_NUMBER, answer, body, parameter
 from topics.wire import heapanswers
 from topics.wire.heap import SettleRequest, decode_batch, decode_enqueue, decode_pop, decode_settle
 from topics.wire.query import Query

@@ -16,8 +16,8 @@ from topics.server.observing import Observer
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.keys import check_unlimited
-from topics.server.schemas import TEXT, answer, parameter
 from topics.server.series import SERIES, STEPS
+from topics.server.shapes import TEXT, answer, parameter
 from topics.settings import TABLE, Unit, show
 from topics.wire.query import Query
 

@@ -26,7 +26,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.pipelineschemas import PIPELINE
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import answer, body, parameter
+from topics.server.shapes import answer, body, parameter
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.pipeline import PipelineBody, decode_pipeline, decode_report, pipeline_fields
 from topics.wire.query import Query

@@ -18,7 +18,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import PARTITION_NUMBER, TOPIC, answer, parameter
+from topics.server.shapes import PARTITION_NUMBER, TOPIC, answer, parameter
 from topics.wire import heapanswers
 from topics.wire.query import Query
 

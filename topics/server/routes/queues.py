@@ -25,7 +25,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.records import append_of
-from topics.server.schemas import TOPIC, answer, body
+from topics.server.shapes import TOPIC, answer, body
 from topics.wire.queue import Product, decode_ack, decode_claim, decode_extend, decode_nack
 
 

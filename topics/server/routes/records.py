@@ -21,7 +21,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import TOPIC, answer, body, flag_parameter
+from topics.server.shapes import TOPIC, answer, body, flag_parameter
 from topics.server.written import Timing, written_response
 from topics.wire.query import Query
 from topics.wire.records import WriteBatch, decode_write

@@ -22,7 +22,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import TOPIC, answer, body
+from topics.server.shapes import TOPIC, answer, body
 from topics.server.steps import next_step
 from topics.wire.queue import RedriveRequest, decode_redrive
 

@@ -19,7 +19,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
 from topics.server.routerschemas import ROUTER
-from topics.server.schemas import answer, body, flag_parameter, parameter
+from topics.server.shapes import answer, body, flag_parameter, parameter
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query
 from topics.wire.router import decode_router, router_fields, router_summary

@@ -13,7 +13,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import PARTITION, TOPIC, answer, parameter
+from topics.server.shapes import PARTITION, TOPIC, answer, parameter
 from topics.wire.query import Query
 
 

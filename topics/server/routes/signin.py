@@ -18,7 +18,7 @@ from topics.server.principal import EVERYBODY, NO_SCOPE, Scope, scope_names
 from topics.server.route import Operation, Route
 from topics.server.routes.keys import desk_of
 from topics.server.routes.users import user_fields
-from topics.server.schemas import answer, body
+from topics.server.shapes import answer, body
 from topics.server.websessions import ACCESS_MS, WebSessions, address_of
 from topics.wire.account import decode_link, decode_password_change, decode_set_up, decode_sign_in
 from topics.wire.nothing import check_nothing

@@ -18,7 +18,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import NO_SCOPE
 from topics.server.route import Operation, Route
-from topics.server.schemas import answer, body
+from topics.server.shapes import answer, body
 from topics.server.sqlaccess import KeyAccess, samples
 from topics.server.sqlaudit import note_statements
 from topics.wire.sql import SqlRequest, decode_sql

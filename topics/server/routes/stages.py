@@ -21,7 +21,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.records import partition_for
-from topics.server.schemas import TOPIC, answer, body
+from topics.server.shapes import TOPIC, answer, body
 from topics.wire.batch import StageRequest, decode_abort, decode_publish, decode_stage, stage_request
 from topics.wire.query import Query
 

@@ -13,7 +13,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.pipelineschemas import TABLE
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import answer, body, flag_parameter, parameter
+from topics.server.shapes import answer, body, flag_parameter, parameter
 from topics.tablemodel import TableDropped, TableState
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query

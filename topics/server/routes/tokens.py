@@ -11,7 +11,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import answer, body
+from topics.server.shapes import answer, body
 from topics.wire.tokens import WILDCARD, decode_token
 
 

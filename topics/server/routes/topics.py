@@ -20,7 +20,7 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import PARTITION, TOPIC, answer, body, flag_parameter, parameter
+from topics.server.shapes import PARTITION, TOPIC, answer, body, flag_parameter, parameter
 from topics.wire.archive import archive_fields
 from topics.wire.config import decode_config
 from topics.wire.cursor import decode_cursor, encode_cursor

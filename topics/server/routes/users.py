@@ -15,7 +15,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.keys import OFF_WARNING, check_unlimited, desk_of
-from topics.server.schemas import answer, body
+from topics.server.shapes import answer, body
 from topics.wire.account import decode_user, decode_user_change
 
 

@@ -17,8 +17,8 @@ from topics.server.context import Context
 from topics.server.message import Reply, Request
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
-from topics.server.schemas import TEXT, answer, body, flag_parameter
 from topics.server.sessions import Position, Session
+from topics.server.shapes import TEXT, answer, body, flag_parameter
 from topics.server.sse import EventStream
 from topics.server.streaming import StreamResponse
 from topics.wire.query import Query

@@ -22,7 +22,7 @@ from topics.server.message import Reply, Request
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.watch import EVENT_STREAM, STREAM_HEADERS, check_accept
-from topics.server.schemas import PARTITION, TOPIC, answer, parameter
+from topics.server.shapes import PARTITION, TOPIC, answer, parameter
 from topics.server.streaming import StreamResponse
 from topics.server.work import JobStream, WorkOrder
 from topics.wire.query import Query

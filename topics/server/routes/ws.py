@@ -21,7 +21,7 @@ from topics.server.cors import Cors
 from topics.server.message import Reply, Request
 from topics.server.principal import EVERYBODY, NO_SCOPE
 from topics.server.route import Operation, Route
-from topics.server.schemas import answer as json_answer
+from topics.server.shapes import answer as json_answer
 from topics.server.streaming import Upgrade
 from topics.server.ws import WebSocket
 
