@@ -109,7 +109,7 @@ def _type(schema: dict[str, Any]) -> str:
     if "oneOf" in schema:
         return _either(_type(each) for each in schema["oneOf"])
     if "enum" in schema:
-        return " or ".join(f"`{value}`" for value in schema["enum"])
+        return " or ".join("null" if value is None else f"`{value}`" for value in schema["enum"])
     kinds = schema.get("type", "any JSON")
     if isinstance(kinds, list):
         return _either(_type(schema | {"type": kind}) for kind in kinds)

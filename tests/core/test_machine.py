@@ -364,6 +364,12 @@ REFUSALS: dict[str, tuple[Callable[[Rig], object], type[TopicsError], str, dict[
         'producer "p" has written with epoch 4: epoch 3 is over',
         {"producer_id": "p", "epoch": 3, "current_epoch": 4},
     ),
+    "append, a wrong config, though the topic is there": (
+        lambda rig: rig.step(Append("roomy", records(1), config={"ttl_ms": -1})),
+        InvalidRequest,
+        "ttl_ms must be an integer from 0 to 2^64-1, not -1",
+        {"field": "ttl_ms", "value": "-1", "expected": "an integer from 0 to 2^64-1"},
+    ),
     "configure, another type": (
         lambda rig: rig.configure("roomy", type="queue"),
         TopicExistsIncompatible,

@@ -183,6 +183,8 @@ class Machine:
         topic = self.topics.get(command.topic)
         if topic is None:
             return self._append_creating(command, now_ms)
+        if command.config:
+            configs.build(command.topic, command.config)  # A wrong one is refused, though only a new topic takes it.
         log = self.log(topic, command.partition)
         log.observe(topic.config, now_ms)
         if command.dedupe_key is not None and log.remembers:
