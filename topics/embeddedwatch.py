@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from topics.client.beginning import is_past
 from topics.client.pages import parsed_page
 from topics.client.transport import Place, ReadRequest, Seen
 from topics.core.cut import Shape
@@ -26,7 +27,7 @@ from topics.core.view import View
 from topics.engine.events import Event, Kind
 from topics.engine.host import Host
 from topics.engine.watcher import Subscription, Watcher, key_of
-from topics.errors import Throttled, TopicNotFound
+from topics.errors import InvalidRequest, Throttled, TopicNotFound
 from topics.limits import MIB, U64_MAX
 from topics.model import Dropped, Page, Reason, Tombstone
 from topics.wire.numbers import whole
@@ -135,11 +136,12 @@ class EmbeddedWatch:
             watcher.subscribe(
                 place.topic, view, partition=request.partition, from_seq=from_seq, tail=place.tail, epoch=place.epoch
             )
-        except TopicNotFound:
-            # Where a follower was in a topic that is gone is no place any more; any other name must be there.
-            if not place.epoch:
+        except (TopicNotFound, InvalidRequest) as error:
+            if not is_past(place, error, self._places):
                 raise
-            self._ready.append(Dropped(topic=place.topic, deleted=True))
+            dropped = Dropped(topic=place.topic, deleted=True)
+            if dropped not in self._ready:
+                self._ready.append(dropped)
 
     def _is_idle(self) -> bool:
         """Whether nothing can come any more: all topics are gone, and there is no wildcard for others."""

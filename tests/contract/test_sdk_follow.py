@@ -403,3 +403,52 @@ async def test_a_partition_is_named_behind_a_slash(tmp_path: Path, form: str) ->
                 await soon(anext(client.follow([wrong])))
             with pytest.raises(errors.InvalidRequest):
                 await soon(anext(client.pages([wrong], from_ts=0)))
+
+
+@each_form
+@on_loop
+async def test_a_topic_that_went_while_nobody_followed_is_told_once_and_not_the_end(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        events = client.topic("w:events")
+        await events.create(partitions=2)
+        for partition in (0, 1):
+            await events.write(partition, partition=partition)
+        cursors = MemoryCursors()
+        await take_kept(client.follow(["w:*"], cursors=cursors, commit_ms=0), 2)
+        await events.drop()
+        await client.topic("w:other").write("still here")
+        stream = client.follow(["w:*"], cursors=cursors, commit_ms=0)
+        assert await take(stream, 1) == [("w:events", Dropped(topic="w:events", deleted=True))]
+        ((name, event),) = await take(stream, 1)
+        assert (name, event.data) == ("w:other", "still here")
+        assert cursors.cursors == {}, "nobody has to be told again"
+        await stream.aclose()
+        alone = MemoryCursors()
+        await take_kept(client.topic("w:other").follow(cursors=alone, commit_ms=0), 1)
+        await client.topic("w:other").drop()
+        with pytest.raises(errors.TopicNotFound, match="was deleted"):
+            await soon(anext(client.topic("w:other").follow(cursors=alone)))
+
+
+@each_form
+@on_loop
+async def test_a_wildcard_goes_on_when_a_topic_was_made_anew_with_fewer_partitions(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        events = client.topic("w:events")
+        await events.create(partitions=2)
+        for partition in (0, 1):
+            await events.write("old", partition=partition)
+        cursors = MemoryCursors()
+        await take_kept(client.follow(["w:*"], cursors=cursors, commit_ms=0), 2)
+        await events.drop()
+        await events.write("new")
+        seen = await take(client.follow(["w:*"], cursors=cursors, commit_ms=0), 3)
+        assert seen[:2] == [
+            ("w:events", Dropped(topic="w:events", deleted=True)),
+            ("w:events", Gap(1, 1, Reason.RECREATED)),
+        ]
+        assert seen[2][1].data == "new"
+        named = MemoryCursors()
+        named.cursors["w:events/1"] = Cursor(1, 1)
+        with pytest.raises(errors.InvalidRequest, match="has partitions 0 to 0, not 1"):
+            await soon(anext(events.follow(partition=1, cursors=named)))

@@ -15,7 +15,7 @@ from typing import Final
 from topics.client.cursors import Cursor, cursor_name, parse_cursor_name
 from topics.client.listing import every_topic
 from topics.client.transport import Place, ReadRequest, Transport
-from topics.errors import TopicNotFound
+from topics.errors import TopicNotFound, TopicsError
 from topics.model import Page
 
 WILDCARD: Final = "*"
@@ -44,6 +44,17 @@ def cursor_before(page: Page) -> int:
     if page.tombstone is not None:
         return page.tombstone.gap_from - 1
     return page.records[0].seq - 1 if page.records else page.next_from_seq
+
+
+def is_past(place: Place, error: TopicsError, places: Sequence[Place]) -> bool:
+    """Whether what is wrong with a place of these is only that its topic is gone since a follower was there.
+
+    A wildcard's topic may have been made anew with fewer partitions as well: those who followed it named none.
+    """
+    if not place.epoch:
+        return False
+    prefixes = tuple(each.topic.removesuffix(WILDCARD) for each in places if each.topic.endswith(WILDCARD))
+    return isinstance(error, TopicNotFound) or place.topic.startswith(prefixes)
 
 
 # ---- by a time

@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from topics.client.beginning import is_past
 from topics.client.body import plain_body
 from topics.client.caller import Caller
 from topics.client.cursors import Cursor
@@ -32,7 +33,7 @@ from topics.client.pages import Frame, page_of_loss, page_of_records, parse_fram
 from topics.client.refusal import nearest
 from topics.client.remoteanswer import decoded
 from topics.client.transport import Place, ReadRequest, Seen, Transport
-from topics.errors import NotFound, Throttled, TopicNotFound, TopicsError, Unavailable
+from topics.errors import InvalidRequest, NotFound, Throttled, TopicNotFound, TopicsError, Unavailable
 from topics.limits import SECOND_MS
 from topics.model import Dropped, Page, Reason
 from topics.wire.streamcursor import encode_positions
@@ -113,7 +114,9 @@ class RemoteWatch:
         named = [place for place in self._places if not place.topic.endswith("*")]
         for place, found in zip(named, await asyncio.gather(*map(self._find, named)), strict=True):
             if found is None:
-                self._ready.append(Dropped(topic=place.topic, deleted=True))
+                dropped = Dropped(topic=place.topic, deleted=True)
+                if dropped not in self._ready:
+                    self._ready.append(dropped)
                 continue
             key = _key(place.topic, place.request.partition)
             # What a wildcard stands for anyway is not named: names are counted against a limit.
@@ -131,9 +134,8 @@ class RemoteWatch:
     async def _find(self, place: Place) -> Cursor | None:
         try:
             state = await self._transport.state(place.topic, partition=place.request.partition, touch=True)
-        except TopicNotFound:
-            # Where a follower was in a topic that is gone is no place any more; any other name must be there.
-            if place.epoch:
+        except (TopicNotFound, InvalidRequest) as error:
+            if is_past(place, error, self._places):
                 return None
             raise
         return Cursor(state.head_seq if place.tail else place.request.from_seq, place.epoch or state.epoch)
