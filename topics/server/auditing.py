@@ -59,32 +59,32 @@ async def note(
     detail: Mapping[str, object] | None = None,
 ) -> None:
     """A line about a request; returns when it is on the disk."""
-    if context.audit is not None:
-        await context.audit.note(
-            action,
-            name,
-            key=request.principal.key_id,
-            who=who or request.principal.name,
-            over=OVER_HTTP,
-            outcome=outcome,
-            request_id=request.request_id,
-            address=address_of(request, context.settings.forwarded),
-            detail=detail,
-        )
+    assert context.audit is not None, "there is an engine, so there is an audit log"
+    await context.audit.note(
+        action,
+        name,
+        key=request.principal.key_id,
+        who=who or request.principal.name,
+        over=OVER_HTTP,
+        outcome=outcome,
+        request_id=request.request_id,
+        address=address_of(request, context.settings.forwarded),
+        detail=detail,
+    )
 
 
 async def note_failure(context: Context, request: Request, action: str, name: str, outcome: str) -> None:
     """A line about something that anybody can cause, unless there are too many."""
-    if context.audit is not None:
-        await context.audit.note_failure(
-            action,
-            name,
-            over=OVER_HTTP,
-            outcome=outcome,
-            address=address_of(request, context.settings.forwarded),
-            key=request.principal.key_id,
-            request_id=request.request_id,
-        )
+    assert context.audit is not None, "there is an engine, so there is an audit log"
+    await context.audit.note_failure(
+        action,
+        name,
+        over=OVER_HTTP,
+        outcome=outcome,
+        address=address_of(request, context.settings.forwarded),
+        key=request.principal.key_id,
+        request_id=request.request_id,
+    )
 
 
 async def noted(

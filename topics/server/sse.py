@@ -215,9 +215,9 @@ class EventStream:
 
     def settle(self) -> None:
         """Bring the session up to date while the stream goes on."""
-        if self._watcher is not None:
-            for subscription in self._watcher.subscriptions.values():
-                self._keep(subscription)
+        assert self._watcher is not None
+        for subscription in self._watcher.subscriptions.values():
+            self._keep(subscription)
 
     # ---- the engine's side
 

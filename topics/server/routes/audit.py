@@ -18,6 +18,8 @@ from topics.wire.query import Query
 def look(context: Context, request: Request, reply: Reply) -> None:
     check_unlimited(request.principal)
     query, host = Query(request.query), context.ready()
+    audit = context.audit
+    assert audit is not None, "there is an engine, so there is an audit log"
     wanted = Search(
         query.text("action"),
         query.text("name"),
@@ -31,8 +33,7 @@ def look(context: Context, request: Request, reply: Reply) -> None:
     before_seq = query.whole("cursor", 0, U64_MAX) or 0
 
     async def work() -> Response:
-        if context.audit is not None:
-            await context.audit.settle()
+        await audit.settle()
         found = await search(host.engine, wanted, page_size, before_seq)
         fields: dict[str, object] = {"entries": found.entries}
         if found.before_seq:

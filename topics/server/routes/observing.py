@@ -6,7 +6,7 @@ from heapq import nlargest
 
 import msgspec
 
-from topics.errors import InvalidRequest, NotReady
+from topics.errors import InvalidRequest
 from topics.limits import U64_MAX
 from topics.secret import HIDDEN
 from topics.server.answers import private, success
@@ -113,8 +113,7 @@ def settings(context: Context, request: Request, reply: Reply) -> None:
 
 def _observer(context: Context) -> Observer:
     context.ready()
-    if context.observer is None:
-        raise NotReady("nothing has been observed yet; try again in a second")
+    assert context.observer is not None, "there is an engine, so it is observed"
     return context.observer
 
 
