@@ -95,8 +95,7 @@ def pop(context: Context, request: Request, reply: Reply) -> None:
         if heaps.cancel(ticket):
             ticket.resolve(PoppedMessages(topic=wanted.topic, messages=()))
 
-    if not ticket.done:
-        request.on_gone = gone
+    request.on_gone = gone
     when_done(context, request, reply, ticket, made)
 
 

@@ -51,8 +51,7 @@ def claim(context: Context, request: Request, reply: Reply) -> None:
         if host.engine.claiming.cancel(topic, wanted.partition, ticket):
             ticket.resolve(nothing)
 
-    if not ticket.done:
-        request.on_gone = gone
+    request.on_gone = gone
     when_done(context, request, reply, ticket, make)
 
 
