@@ -7,7 +7,9 @@ takes a look at the disk is looked at every ten seconds, on a thread.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sized
+from itertools import accumulate
 from typing import Final
 
 from topics.core.auditchain import INTERNAL_TOPICS
@@ -125,12 +127,8 @@ class Sampler:
 
 def _quantile(counts: list[int], bounds: tuple[int, ...], share: float) -> float:
     """The bound that so large a share lies below, in milliseconds."""
-    wanted, seen = share * sum(counts), 0
-    for count, bound in zip(counts, bounds, strict=True):
-        seen += count
-        if seen >= wanted:
-            return bound / US_PER_MS
-    return bounds[-1] / US_PER_MS
+    seen = list(accumulate(counts))
+    return bounds[bisect_left(seen, share * seen[-1])] / US_PER_MS
 
 
 def _requests(traffic: Traffic) -> dict[str, int]:

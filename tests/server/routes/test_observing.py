@@ -51,6 +51,23 @@ async def test_what_happens_shows_in_the_series(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_latencies_are_the_bounds_that_half_and_99_of_100_lie_below(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        writes = served.context.traffic.of("POST", "/v0/topics/{topic}")
+        await beats(served, 1)
+        for fast, slow, slow_us in ((99, 1, 60_000_000), (98, 2, 60_000_000), (0, 2, 2000)):
+            for took_us in [400] * fast + [slow_us] * slow:
+                writes.answered(took_us * 1000)
+            await beats(served, 1)
+        await beats(served, 1)
+        found = (await served.api.get("/v0/series?names=write_p50,write_p99")).body["series"]
+        # Nothing in the first second; above all bounds is twice the last of them.
+        assert found["write_p50"]["values"][-4:] == [None, 0.5, 0.5, 2.5]
+        assert found["write_p99"]["values"][-4:] == [None, 0.5, 10_000, 2.5]
+
+
+@on_loop
 async def test_the_overview_shows_what_somebody_may_see(tmp_path: Path) -> None:
     async with accounts_served(tmp_path, api_keys=f"{ADMIN_KEY},narrow:r:tenant.") as served:
         served.api.key = ADMIN_KEY
