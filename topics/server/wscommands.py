@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from topics.engine.events import Form
 from topics.engine.watcher import Subscription, Watcher
@@ -102,6 +102,8 @@ class Commands:
                 self._unsubscribe(command)
             case Ping():
                 self._socket.tell(wsframes.message("pong", command.request_id))
+            case _:
+                assert_never(command)
 
     # ---- publish
 

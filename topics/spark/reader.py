@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import floor
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from pyspark.sql.datasource import (
     DataSourceReader,
@@ -177,6 +177,8 @@ class Narrowed:
                 self._before_ms = _smallest(self._before_ms, at_or_after_ms)
             case LessThanOrEqual():
                 self._before_ms = _smallest(self._before_ms, whole_ms + 1)
+            case _:
+                assert_never(each)
         return True
 
 
