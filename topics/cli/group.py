@@ -136,13 +136,15 @@ def consume(
         if follow:
             batches = one.consume(limit, start=start, partition=partition, visibility_ms=visibility_ms)
             await while_read(_print_all(screen, batches))
-            return
-        batch = await one.take(limit, start=start, wait_ms=wait_ms, partition=partition, visibility_ms=visibility_ms)
-        _print(screen, batch)
-        if ack and batch.last_seq:
-            await one.ack(batch)
         else:
-            _note(screen, topic, group, batch)
+            batch = await one.take(
+                limit, start=start, wait_ms=wait_ms, partition=partition, visibility_ms=visibility_ms
+            )
+            _print(screen, batch)
+            if ack and batch.last_seq:
+                await one.ack(batch)
+            else:
+                _note(screen, topic, group, batch)
 
     target.run(work, on_outage=noted(screen, target.name))
 
