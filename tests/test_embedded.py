@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,26 @@ async def test_a_cancelled_open_lets_go_of_the_directory(tmp_path: Path) -> None
     await client.close()
     async with client:
         await client.topic("t").write(1)
+
+
+@on_loop
+async def test_a_cancelled_open_that_fails_is_cancelled_and_may_be_tried_again(tmp_path: Path) -> None:
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: failures.append(context))
+    client = topics.open(tmp_path)
+    async with topics.open(tmp_path) as holder:
+        opening = asyncio.create_task(client.__aenter__())
+        # One turn: the directory is asked for, and nobody can have said yet that it is taken.
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(opening)
+        await holder.topic("t").write(1)
+    del opening
+    gc.collect()
+    assert failures == [], "what went wrong is not left for the loop to complain of"
+    async with client:
+        assert (await client.topic("t").state()).count == 1
 
 
 @on_loop

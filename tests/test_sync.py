@@ -20,6 +20,7 @@ PAIRS = [
     (sync.Topic, topics.Topic),
     (sync.Producer, topics.Producer),
     (sync.TopicProducer, topics.TopicProducer),
+    (sync.Group, topics.Group),
     (sync.Queue, topics.Queue),
     (sync.Heap, topics.Heap),
     (sync.Message, topics.Message),
@@ -246,3 +247,35 @@ def test_routers_without_asyncio(tmp_path: Path) -> None:
         assert router.state().forwarded_total == 1
         assert router.put("orders", "audit", filter="x").config.filter == ("tag", "Eq", "x")
         assert router.drop().deleted
+
+
+def test_groups_without_asyncio(tmp_path: Path) -> None:
+    with sync.open(tmp_path) as client:
+        orders = client.topic("orders")
+        orders.write_many([{"data": n} for n in range(1, 4)])
+        group = orders.group("billing", consumer="me")
+        assert (group.name, group.topic, group.consumer) == ("billing", "orders", "me")
+        assert (repr(group), orders.group("other").consumer) == ("<Group billing of orders>", "")
+        batch = group.take(2)
+        assert [record.data for record in batch.records] == [1, 2] and group.ack(batch).committed_seq == 2
+        for batch in group.consume():
+            assert [record.data for record in batch.records] == [3]
+            break
+        assert [state.group for state in orders.groups()] == ["billing"]
+        assert group.pause().paused and not group.resume().paused and group.drop().deleted
+
+
+def test_heaps_without_asyncio(tmp_path: Path) -> None:
+    with sync.open(tmp_path) as client:
+        heap = client.heap("jobs", consumer="me")
+        assert (heap.name, heap.consumer, repr(heap)) == ("jobs", "me", "<Heap jobs>")
+        assert client.heap("jobs").consumer != client.heap("jobs").consumer, "made up for each"
+        heap.create()
+        heap.enqueue_many([{"payload": n, "priority": n} for n in (2, 1, 3)])
+        (first,) = heap.take()
+        with first:
+            assert first.data == 1
+        for message in heap.pop():
+            assert message.data == 2 and message.ack()
+            break
+        assert heap.stats().total_messages == 1

@@ -125,3 +125,15 @@ async def test_leases_that_can_never_be_kept_are_lost_and_that_is_said(caplog: p
     await soon(beats_end())
     assert all(each.lost for each in messages) and len(server.calls) == 1
     assert "the leases of 2 jobs cannot be kept any more: the key was revoked" in caplog.text
+
+
+@on_loop
+async def test_what_comes_late_is_extended_before_anything_is_waited_for() -> None:
+    server = Extends()
+    late = held("late", 3_600_000)
+    late.expires_s = asyncio.get_running_loop().time()
+    server.heartbeat.keep(late)
+    await asyncio.sleep(0)
+    assert server.calls == [{"late"}] and not late.lost
+    late.settle()
+    await soon(beats_end())

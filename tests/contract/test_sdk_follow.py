@@ -407,6 +407,17 @@ async def test_a_partition_is_named_behind_a_slash(tmp_path: Path, form: str) ->
 
 @each_form
 @on_loop
+async def test_a_star_alone_is_every_topic_there_is_and_will_be(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        await client.topic("a").write(1)
+        stream = client.follow(["*"])
+        assert [(name, event.data) for name, event in await take(stream, 1)] == [("a", 1)]
+        await client.topic("other:b").write(2)
+        assert [(name, event.data) for name, event in await take(stream, 1)] == [("other:b", 2)]
+
+
+@each_form
+@on_loop
 async def test_a_topic_that_went_while_nobody_followed_is_told_once_and_not_the_end(tmp_path: Path, form: str) -> None:
     async with opened(form, tmp_path) as client:
         events = client.topic("w:events")

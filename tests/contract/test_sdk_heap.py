@@ -204,3 +204,15 @@ async def test_single_messages_are_changed_taken_back_and_given_up(heap: topics.
     assert (await heap.purge()).purged == 2
     assert await held[0].ack() is False
     assert [letter.reason async for letter in heap.dead_letters()] == ["by hand"]
+
+
+@on_heap
+async def test_who_waits_for_messages_is_told_that_the_heap_is_gone(heap: topics.Heap) -> None:
+    await heap.enqueue("only")
+    async with aclosing(heap.pop()) as messages:
+        await (await anext(messages)).ack()
+        waiting = asyncio.ensure_future(anext(messages))
+        await heap.stats()
+        await heap.drop()
+        with pytest.raises(errors.TopicNotFound, match="jobs"):
+            await waiting
