@@ -21,8 +21,10 @@ from tests.engine.damage import (
 )
 from tests.engine.test_fsck import run
 from topics.core.commands import Append, Configure
+from topics.core.records import Records
 from topics.core.run import DEAD
 from topics.engine.findings import FsckReport, Kind
+from topics.errors import Damaged
 from topics.model import Reason, TopicConfig
 from topics.storage import frame
 from topics.storage.segmentfile import scan
@@ -171,6 +173,50 @@ def test_deletions_that_were_wiped_out_are_noticed() -> None:
     assert [finding.kind for finding in report.findings] == [Kind.MARKS]
     assert "deleted records would come back" in report.findings[0].message
     assert texts(seen).keys() >= texts(before).keys()
+
+
+def of_another_directory(*topics: str, records: int = 3) -> dict[str, bytes]:
+    """The files of a directory with these topics, each with so many records, in one segment."""
+    disk = FakeDisk()
+    driver = opened(disk)
+    for topic in topics:
+        driver.do(Configure(topic, {"durability": "fsync"}))
+    for topic in topics[-2:]:
+        driver.do(Append(topic, Records.of([{"data": topic}] * records)))
+    driver.checkpoint()
+    driver.close()
+    return disk.kill().contents()
+
+
+@pytest.mark.parametrize(
+    ("others", "records", "found"),
+    [
+        (("odd", "even"), 5, "seqs 1..5"),
+        (("first", "second", "third"), 3, "nothing of it"),
+        (("odd",), 3, "nothing of it"),
+    ],
+    ids=["more records", "other topics", "fewer topics"],
+)
+@pytest.mark.parametrize("index_too", [True, False], ids=["both files", "data alone"])
+def test_a_segment_of_another_directory_is_not_taken_for_the_one_it_replaces(
+    others: tuple[str, ...], records: int, found: str, index_too: bool
+) -> None:
+    """Somebody copied a file back from the wrong backup: it is whole, and belongs to nobody here."""
+    contents = of_another_directory("odd", "even")
+    other = of_another_directory(*others, records=records)
+    suffix = "" if index_too else ".data"
+    mixed = contents | {path: content for path, content in other.items() if SEGMENTS in path and path.endswith(suffix)}
+    with pytest.raises(Damaged, match=f"holds {found}: the file is another than the snapshot is about"):
+        opened(disk_of(mixed))
+    disk = disk_of(mixed)
+    report, seen = repaired(disk)
+    kept = {("odd/0", seq) for seq in (1, 2, 3)} if others == ("odd",) else set()
+    assert texts(seen).keys() == kept
+    lost = {("odd/0", 1, 3), ("even/0", 1, 3)}
+    assert told(report) == {gap for gap in lost if not kept or gap[0] == "even/0"}
+    assert f"{DIRECTORY}/segments/000000000001.data" in {finding.file for finding in report.findings}
+    assert any(path.endswith("segments-000000000001.data") for path in report.set_aside), "it may be wanted elsewhere"
+    assert getattr(opened(disk).do(Append("even", Records.of([{"data": 1}]))), "first_seq", 0) == 4
 
 
 # ---- the WAL

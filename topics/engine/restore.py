@@ -6,7 +6,7 @@ a repair takes what is left of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from topics.core.batch import OpenStage
 from topics.core.heap import queue_for
@@ -115,8 +115,9 @@ def stored_runs(store: Store, log: Log, image: LogImage) -> list[Run]:
     """The runs an image names; raises `Damaged` when one is not as the image says."""
     runs: list[Run] = []
     for place in image.runs:
+        check_place(store, log, place)
         run = store.run(place.segment, place.section, place.live_count, place.live_bytes)
-        if check_run(store, log, run, place) < place.live_count:
+        if check_flags(store, log, run, place) < place.live_count:
             # A process died after writing these flags and before its snapshot, perhaps before they were synced.
             run.doubt_flags()
             run.recount()
@@ -124,8 +125,38 @@ def stored_runs(store: Store, log: Log, image: LogImage) -> list[Run]:
     return runs
 
 
-def check_run(store: Store, log: Log, run: SegmentRun, place: RunImage) -> int:
-    """A run must hold the seqs its image names, and at least the deletions that were in its file then.
+def check_place(store: Store, log: Log, place: RunImage) -> None:
+    """A segment must hold what its image names: a file of another directory is whole, and does not."""
+    segment = store.segment(place.segment)
+    section = segment.sections[place.section] if place.section < len(segment.sections) else None
+    if section is None or section.log_id != log.log_id:
+        raise _misplaced(segment.path(), log, place, "nothing of it")
+    if (section.first_seq, section.last_seq) != (place.first_seq, place.last_seq):
+        raise _misplaced(segment.path(), log, place, f"seqs {section.first_seq}..{section.last_seq}")
+
+
+def check_pieces(path: str, log: Log, place: RunImage, pieces: Sequence[Run]) -> None:
+    """The same of a segment that is read without its index."""
+    if not pieces:
+        raise _misplaced(path, log, place, "nothing of it")
+    if (pieces[0].first_seq, pieces[-1].last_seq) != (place.first_seq, place.last_seq):
+        raise _misplaced(path, log, place, f"seqs {pieces[0].first_seq}..{pieces[-1].last_seq}")
+
+
+def _misplaced(path: str, log: Log, place: RunImage, found: str) -> Damaged:
+    return Damaged(
+        f"{path} offset 0: section {place.section} should hold seqs {place.first_seq}..{place.last_seq} of log "
+        f"{log.log_id} (topic {log.topic}) and holds {found}: the file is another than the snapshot is about",
+        file=path,
+        offset=0,
+        topic=log.topic,
+        first_seq=place.first_seq,
+        last_seq=place.last_seq,
+    )
+
+
+def check_flags(store: Store, log: Log, run: SegmentRun, place: RunImage) -> int:
+    """A run must have at least the deletions that were in its file when its image was made.
 
     Answers how many records the flags leave alive, without looking at a block: one that is damaged fails the reads that
     need it, not the start.
@@ -134,16 +165,6 @@ def check_run(store: Store, log: Log, run: SegmentRun, place: RunImage) -> int:
     that come back.
     """
     path = store.segment(place.segment).path()
-    if run.log_id != log.log_id or (run.first_seq, run.last_seq) != (place.first_seq, place.last_seq):
-        raise Damaged(
-            f"{path} offset 0: section {place.section} holds seqs {run.first_seq}..{run.last_seq} of log {run.log_id}, "
-            f"the snapshot says {place.first_seq}..{place.last_seq} of log {log.log_id} (topic {log.topic})",
-            file=path,
-            offset=0,
-            topic=log.topic,
-            first_seq=place.first_seq,
-            last_seq=place.last_seq,
-        )
     live = run.flagged_live()
     if live > place.live_count:
         raise Damaged(

@@ -25,12 +25,12 @@ from topics.core.machine import Machine
 from topics.core.run import Run
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.findings import Findings, Kept, Kind, Lost
-from topics.engine.images import LogImage
+from topics.engine.images import LogImage, RunImage
 from topics.engine.losttopics import LostTopics
 from topics.engine.recovery import Options
 from topics.engine.remains import OnBytes, Remains, missing_ranges
 from topics.engine.replay import Replay
-from topics.engine.restore import Restorer, check_run
+from topics.engine.restore import Restorer, check_flags, check_pieces, check_place
 from topics.errors import Damaged
 from topics.model import Reason
 from topics.storage.commitlog import Covered
@@ -141,30 +141,46 @@ class Salvage:
             return []
         found: list[Run] = []
         for place in image.runs:
-            if self._remains.usable(place.segment):
-                run = self._store.run(place.segment, place.section)
-                run.doubt_flags()
-                try:
-                    check_run(self._store, log, run, place)
-                except Damaged as doubt:
-                    self.found.add(Kind.MARKS, doubt, "the flags in the file are believed: deleted records may be back")
-                found.append(run)
-                continue
-            if place.segment not in self._remains.segments:
-                path = f"{self._store.segment_dir}/{data_name(place.segment)}"
-                damage = Damaged(
-                    f"{path} is missing, which holds seqs {place.first_seq}..{place.last_seq} of topic {log.topic}",
-                    file=path,
-                    topic=log.topic,
-                    first_seq=place.first_seq,
-                    last_seq=place.last_seq,
-                )
-                self.found.add(Kind.SEGMENT, damage, "its records become a hole")
-            pieces = self._remains.pieces(place.segment, place.section, log.log_id)
-            found += pieces
-            for gap in missing_ranges(max(place.first_seq, log.low), place.last_seq, _bounds(pieces)):
+            runs = self._runs_at(log, place)
+            found += runs
+            for gap in missing_ranges(max(place.first_seq, log.low), place.last_seq, _bounds(runs)):
                 _insert_hole(log, *gap)
         return found
+
+    def _runs_at(self, log: Log, place: RunImage) -> list[Run]:
+        """The run that an image names, or what is left of it."""
+        remnant = self._remains.segments.get(place.segment)
+        if remnant is None:
+            path = f"{self._store.segment_dir}/{data_name(place.segment)}"
+            damage = Damaged(
+                f"{path} is missing, which holds seqs {place.first_seq}..{place.last_seq} of topic {log.topic}",
+                file=path,
+                topic=log.topic,
+                first_seq=place.first_seq,
+                last_seq=place.last_seq,
+            )
+            self.found.add(Kind.SEGMENT, damage, "its records become a hole")
+            return []
+        try:
+            if self._remains.usable(place.segment):
+                check_place(self._store, log, place)
+                return [self._whole_run(log, place)]
+            pieces = self._remains.pieces(place.segment, place.section, log.log_id)
+            if remnant.whole:
+                check_pieces(remnant.path, log, place, pieces)
+        except Damaged as damage:
+            self.found.add(Kind.SEGMENT, damage, "the records that it held become a hole")
+            return []
+        return pieces
+
+    def _whole_run(self, log: Log, place: RunImage) -> SegmentRun:
+        run = self._store.run(place.segment, place.section)
+        run.doubt_flags()
+        try:
+            check_flags(self._store, log, run, place)
+        except Damaged as doubt:
+            self.found.add(Kind.MARKS, doubt, "the flags in the file are believed: deleted records may be back")
+        return run
 
     def _adopt_sections(self) -> None:
         """Without a snapshot to go by: every section belongs to the log it names. Newer segments come first."""
