@@ -219,3 +219,29 @@ def test_flags_of_a_segment_that_goes_in_the_same_checkpoint_are_not_written() -
     assert rig.data("odd") == ["new"] and path not in rig.files("segments")
     rig.kill()
     assert rig.data("odd") == ["new"]
+
+
+def test_a_segment_that_goes_while_others_are_captured_is_left_alone() -> None:
+    """Its flags were to be written when its topic was dropped: it is neither written nor opened any more."""
+    rig = Rig()
+    fill(rig, "odd")
+    rig.checkpoint()
+    (path,) = [name for name in rig.files("segments") if name.endswith(".data")]
+    fill(rig, "even")
+    rig.checkpoint()
+    rig.delete("odd", match="tag:1")
+    rig.delete("even", match="tag:1")
+    expected = rig.text("even")
+    capture = rig.engine.begin_checkpoint()
+    job = next(capture)
+    assert [pending.number for pending in job.marks] == [1], "what was captured first"
+    rig.drop("odd")
+    rig.fs.fail("write_at", path=path, always=True)
+    *_, job = capture
+    rig.finish(job)
+    assert [segment.number for segment in rig.engine.store.open_segments()] == [2]
+    assert path not in rig.files("segments") and rig.engine.problems == []
+    rig.erase("even")
+    assert rig.text("even") == expected
+    rig.kill()
+    assert rig.text("even") == expected
