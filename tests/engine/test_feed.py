@@ -301,6 +301,19 @@ def test_an_edge_that_fails_is_the_only_one_to_suffer() -> None:
     assert ears[1].told == [("failed", "jobs", "a bug of the edge")]
 
 
+def test_who_is_told_may_send_away_one_who_was_to_be_told_next() -> None:
+    rig = WatchRig()
+    rig.write("jobs", 1, 2, 3)
+    first, second, third = (rig.ear("jobs", from_seq=place) for place in range(3))
+    first.on_told = second.watcher.close
+    rig.pump()
+    assert second.told == []
+    assert first.seqs("jobs") == [1, 2, 3] and third.seqs("jobs") == [3], "everybody else is told"
+    rig.write("jobs", 4)
+    rig.pump()
+    assert second.told == [] and first.seqs("jobs")[-1] == third.seqs("jobs")[-1] == 4
+
+
 def test_views_are_kept_within_what_is_allowed() -> None:
     rig = WatchRig()
     rig.write("jobs", *range(1500))
