@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.test_grouping import rig, seqs
+from topics.core.commands import Drop
 from topics.core.groupcommands import Consume, DropGroup
 from topics.engine import groupline
 from topics.engine.grouping import Grouping
 from topics.engine.groupline import Lines
-from topics.errors import Damaged, LogStopped
+from topics.errors import Damaged, LogStopped, TopicNotFound
 from topics.groupmodel import GroupBatch
 
 KEY = (7, "g")
@@ -105,3 +106,28 @@ def test_a_wait_that_ends_when_there_is_something_at_last_is_answered_with_it() 
     one.engine.tick()
     one.work()
     assert seqs(waiting.result()) == [1], "the claim ran out in the same moment"
+
+
+@pytest.mark.parametrize("when", ["at the flush", "in time"])
+def test_a_line_that_is_to_be_looked_at_may_have_gone_with_its_topic(when: str) -> None:
+    """Those who wait were told when it went; nobody else is held up by what was planned for it."""
+    one = rig()
+    one.configure("other")
+    one.write("t", 0)
+    assert one.take("first") == [1]
+    waiting = one.ask("late", wait_ms=1000)
+    other = one.engine.groups.consume(Consume("other", "g"), 1000)
+    told: list[object] = []
+    if when == "at the flush":
+        one.engine.groups.open(Consume("t", "g"), 1, told.append, told.append)
+    dropped = one.engine.submit(Drop("t"))
+    with pytest.raises(TopicNotFound):
+        waiting.result()
+    assert [type(error) for error in told] == [TopicNotFound] * (when == "at the flush")
+    one.work()
+    assert dropped.done
+    one.advance(500)
+    one.write("other", 0)
+    assert seqs(one.driver.wait(other)) == [1]
+    one.advance(1000)
+    assert one.engine.groups.next_deadline_ms() is None
