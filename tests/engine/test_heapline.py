@@ -268,3 +268,35 @@ def test_what_a_stream_holds_that_ended_in_damage_is_ready_when_its_connection_i
     assert [message.priority for message in rig.pop()] == [0]
     consumer.stream.close()
     assert rig.engine.heaps.stats("h").in_flight_messages == 1, "what others hold since is theirs"
+
+
+def test_what_need_not_die_any_more_goes_to_who_waits_for_it() -> None:
+    """The disk is behind when a message has failed too often, and its heap has no dead letters when there is room."""
+    rig = HeapRig(with_wal(queue_bytes_max=2000, shards=1))
+    rig.heap(lease_ms=1000)
+    rig.put(1, max_retries=0)
+    rig.pop()
+    ticket = rig.ask("w", wait_ms=20_000)
+    rig.clock.advance(1001)
+    rig.submit("other", "x" * 1900)
+    rig.engine.tick()
+    rig.work()
+    assert not ticket.done
+    rig.configure("h", merge=True, dead_letter=None)
+    rig.pass_time(RETRY_MS)
+    assert answer_of(ticket) == [1]
+
+
+def test_a_dead_letter_that_was_refused_is_tried_again_although_its_heap_stores_nothing() -> None:
+    rig = HeapRig()
+    rig.heap(lease_ms=1000, durability="ephemeral")
+    rig.configure("h.dlq", cap_records=1, discard="reject")
+    rig.write("h.dlq", 1)
+    rig.put(1, max_retries=0)
+    rig.pop()
+    rig.pass_time(1001)
+    assert rig.counts() == (0, 0, 1)
+    rig.configure("h.dlq", merge=True, cap_records=5)
+    rig.pass_time(1001)
+    rig.pass_time(0)
+    assert len(rig.engine.heaps.dead_letters("h").messages) == 1

@@ -442,9 +442,13 @@ class Heaping(HeapLooking):
             self._wake_at(line, now_ms + RETRY_MS)
             return
         outcome = bury(self._machine, topic, now_ms)
+        if topic.config.dead_letter is None:
+            # Nothing died: what had failed too often is ready again, for those in line.
+            self._note(line)
+            return
         if outcome.facts or outcome.moves:
             self._add(outcome)
-            self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))
+        self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))
 
     def _wake_for(self, line: HeapLine, parts: Iterable[Part]) -> None:
         """Look again when the next lease runs out or, if somebody waits, the next delay ends."""
