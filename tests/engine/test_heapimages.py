@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from tests.engine.archives import restored
-from tests.engine.heaprig import HeapRig
+from tests.engine.heaprig import HeapRig, damage, popped
 from topics.core import heaporder
 from topics.core.heap import Heap
-from topics.core.heapcommands import Reprioritize
+from topics.core.heapcommands import Popper, Reprioritize
 from topics.core.leases import LEASED
 from topics.engine import heapimages, images
+from topics.errors import Damaged
 from topics.heapmodel import NewMessage
 
 
@@ -146,3 +147,17 @@ def test_an_image_without_an_order_gives_back_what_is_leased_and_finds_the_rest_
     assert not log.queue.changed and not log.queue.history
     rig.ack(*held)
     assert drain(rig) == sorted(n * 7 % 300 for n in range(300))[5:]
+
+
+def test_a_heap_that_cannot_be_made_anew_keeps_no_engine_from_starting(rig: HeapRig) -> None:
+    """A repair left it without its runs, and then a record was damaged: whoever pops is told, and others go on."""
+    rig.heap("other")
+    rig.driver.checkpoint()
+    snapshots = rig.engine.store.snapshots
+    snapshots.reset({key: value for key, value in snapshots.load().items() if not key.startswith(heapimages.KEY)})
+    damage(rig)
+    rig.put(7, topic="other")
+    assert popped(rig.driver.wait(rig.engine.heaps.pop("other", Popper("c", 1))))[0].priority == 7
+    rig.put(-1)
+    with pytest.raises(Damaged, match="is damaged"):
+        rig.pop()
