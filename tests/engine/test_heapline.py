@@ -300,3 +300,18 @@ def test_a_dead_letter_that_was_refused_is_tried_again_although_its_heap_stores_
     rig.pass_time(1001)
     rig.pass_time(0)
     assert len(rig.engine.heaps.dead_letters("h").messages) == 1
+
+
+def test_a_closing_engine_looks_at_no_line_any_more(rig: HeapRig) -> None:
+    """Of a heap with a disk that failed, leases are not given back at a stop. They run out, and nobody is asked."""
+    rig.put(1, 2, partition=0, max_retries=0)
+    rig.fs.fail("write_at", path="*/0-*.wal", always=True)
+    with pytest.raises(LogStopped):
+        rig.put(3, partition=1)
+    rig.pop()
+    ticket = rig.ask("gone")
+    rig.engine.stop()
+    rig.engine.heaps.cancel(ticket)
+    rig.work()
+    rig.pass_time(1001)
+    assert rig.engine.heaps.next_deadline_ms() is None
