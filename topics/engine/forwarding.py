@@ -290,8 +290,7 @@ class Forwarding:
         except TopicsError as error:
             self._stall(way, error.message, now_ms)
             return False
-        if step is None:
-            return False
+        assert step is not None, "there is more than the cursor, and only a step moves that"
         way.stalled, way.pause_ms = None, RETRY_MS_MIN
         if step.outcome is None:
             self._mark_dirty(lane.dest.log_id)

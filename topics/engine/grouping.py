@@ -219,8 +219,8 @@ class Grouping:
     def _give_back(self, ticket: Ticket) -> None:
         if ticket.error is None:
             for batch in ticket.reply if isinstance(ticket.reply, tuple) else (ticket.reply,):
-                if isinstance(batch, GroupBatch):
-                    self._release(batch)
+                assert isinstance(batch, GroupBatch)
+                self._release(batch)
 
     def _release(self, batch: GroupBatch) -> None:
         """Let others have what was handed out, as far as it is still held."""

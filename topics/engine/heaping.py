@@ -13,6 +13,7 @@ So all pops of one turn are one pass, and one fact a partition. There is no time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Final
@@ -203,11 +204,11 @@ class Heaping(HeapLooking):
     def note(self, log: Log) -> None:
         """Something about a heap changed that those in line may be waiting for, or that time will act on: in this
         partition, or in others as well."""
-        self._admit(log)
+        heap = self._admit(log)
         line = self._lines.get(log.topic)
         if line is None:
             found = self._machine.topics.get(log.topic)
-            if found is None or log.queue is None or not log.queue.leases.counts[LEASED]:
+            if found is None or not heap.leases.counts[LEASED]:
                 return
             line = self._line(found)
         if line is self._served:
@@ -227,14 +228,13 @@ class Heaping(HeapLooking):
             if line.waiters:
                 self._note(line)
 
-    def _admit(self, log: Log) -> None:
+    def _admit(self, log: Log) -> Heap:
         """Put what came in order while it is in memory, so that nobody who pops has to wait for that."""
-        try:
-            if isinstance(log.queue, Heap):
-                log.queue.admit(log)
-        except Damaged:
-            # Whoever pops is told.
-            return
+        heap = log.queue
+        assert isinstance(heap, Heap)
+        with suppress(Damaged):  # Whoever pops is told.
+            heap.admit(log)
+        return heap
 
     def _note(self, line: HeapLine) -> None:
         if line.topic not in self._news:
@@ -343,11 +343,10 @@ class Heaping(HeapLooking):
             del self._lines[line.topic]
 
     def _serve(self, line: HeapLine, now_ms: int) -> None:
-        found = self._machine.topics.get(line.topic)
-        if found is None or self._is_over:
+        if self._is_over:
             return
         try:
-            self._serve_from(line, found, now_ms)
+            self._serve_from(line, self._machine.topic(line.topic), now_ms)
         except TopicsError as error:
             # A record that is needed to know what is ready cannot be read: those who wait are told.
             self._fail(line, list(line.waiters), error)
