@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.catalogrig import table
 from tests.engine.damage import disk_of, flipped
 from tests.engine.rig import Rig
 from tests.engine.routerrig import put
 from tests.engine.test_fsck import run
 from tests.engine.test_salvage import frames_of, meta_frames
+from topics.core.commands import ChangeSources
+from topics.core.pipelinecommands import PutTable
+from topics.core.source import Operation, Source
 from topics.errors import Damaged
+from topics.model import Reason
 from topics.storage import frame
 from topics.storage.frame import Kind
 from topics.storage.walfile import parse_name, read_header
@@ -70,3 +75,68 @@ def test_a_router_goes_with_a_topic_that_is_lost() -> None:
     rig.disk = disk
     rig.start()
     assert not list(rig.engine.machine.routers)
+
+
+def test_seqs_that_a_segment_tells_of_are_not_skipped_again() -> None:
+    """Without a snapshot everything in the WAL is read again, also what the segments go beyond."""
+    rig = Rig()
+    rig.configure("odd")
+    rig.write("odd", 1)
+    for _ in range(2):
+        rig.checkpoint()
+        rig.write("odd", "lost")
+        rig.crash("lost")
+        rig.write("odd", "behind the gap")
+    rig.checkpoint()
+    rig.write("odd", "in the WAL")
+    gaps = [(gap.gap_from, gap.gap_to) for gap in rig.gaps("odd")]
+    assert len(gaps) == 2 and {gap.reason for gap in rig.gaps("odd")} == {Reason.RESTART}
+    seqs = rig.seqs("odd")
+    contents = rig.disk.kill().contents()
+    rig.disk = disk_of({path: content for path, content in contents.items() if "/snapshots/" not in path})
+    run(rig.disk, repair=True)
+    rig.start()
+    assert rig.data("odd") == [1, "behind the gap", "behind the gap", "in the WAL"] and rig.seqs("odd") == seqs
+    assert [(hole.gap_from, hole.gap_to) for hole in rig.log("odd").holes if hole.gap_from < seqs[-1]] == gaps
+
+
+def test_copies_whose_fact_is_lost_leave_seqs_that_nobody_gets_again() -> None:
+    """The bytes of one fact about copies may have brought thousands of records."""
+    rig = Rig()
+    rig.configure("a", durability="fsync")
+    rig.configure("b", durability="fsync")
+    put(rig, "a", "b")
+    rig.write("a", *range(100))
+    rig.work()
+    rig.write("b", 1)
+    rig.write("a", *range(100))
+    rig.work()
+    assert rig.log("b").head_seq == 201
+    rig.configure("c")
+    contents = rig.disk.kill().contents()
+    path = "/data/wal/0-0000000001.wal"
+    lost = [found for found in frames_of(contents, path) if found.kind == Kind.FACT and found.log_id == 2][-1]
+    disk = flipped(contents, path, lost.offset + 60, 1)
+    report = run(disk, repair=True)
+    assert [(gap.topic, gap.gap_from) for gap in report.lost] == [("b", 102)]
+    rig.disk = disk
+    rig.start()
+    assert rig.data("b")[:101] == [*range(100), 1]
+    assert rig.write("b", "next").first_seq > 201
+
+
+def test_sources_of_a_topic_that_is_lost_are_told() -> None:
+    rig = Rig()
+    rig.configure("a", durability="fsync")
+    rig.driver.do(PutTable("rows", table()))
+    rig.driver.do(ChangeSources("a", (Source("rows", Operation.INSERT),)))
+    rig.write("a", 1)
+    contents = rig.disk.kill().contents()
+    path, created = meta_frames(contents)[0]
+    disk = flipped(contents, path, created.offset + 60, 1)
+    report = run(disk, repair=True)
+    assert "the sources of topic a are lost with the topic itself" in report.notes
+    rig.disk = disk
+    rig.start()
+    (state,) = rig.engine.topics()
+    assert rig.data(state.topic) == [1] and not list(rig.engine.machine.topics.fed())
