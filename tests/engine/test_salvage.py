@@ -19,12 +19,14 @@ from tests.engine.damage import (
     records,
     see,
 )
+from tests.engine.rig import Rig, trickle
 from tests.engine.test_fsck import run
 from topics.core.commands import Append, Configure
 from topics.core.records import Records
 from topics.core.run import DEAD
 from topics.engine.findings import FsckReport, Kind
 from topics.errors import Damaged
+from topics.limits import PACKS_MAX
 from topics.model import Reason, TopicConfig
 from topics.storage import frame
 from topics.storage.segmentfile import scan
@@ -360,3 +362,22 @@ def test_several_damages_at_once() -> None:
     report, seen = repaired(disk)
     assert {finding.kind for finding in report.findings} >= {Kind.SEGMENT, Kind.SNAPSHOT, Kind.INDEX, Kind.WAL}
     assert texts(seen).keys() & texts(before).keys()
+
+
+def test_a_damaged_segment_that_was_merged_already_adds_nothing() -> None:
+    """A crash left the old file beside the one that it was copied to, and no snapshot tells which of them counts."""
+    rig = trickle(PACKS_MAX + 1, topics=1)
+    old = rig.files("/segments/000000000001.")
+    rig.checkpoint()
+    rig.write("t0", "behind")
+    expected = rig.text("t0")
+    contents = rig.disk.kill().contents()
+    assert not old.keys() & contents.keys(), "it was merged"
+    path = f"{SEGMENTS}/000000000001.data"
+    flags_at = next(iter(scan(path, memoryview(old[path]), 1))).flags_at
+    left = {path: content for path, content in contents.items() if not path.startswith(SNAPSHOTS)}
+    disk = flipped(left | old, path, flags_at, 0x80)
+    report = run(disk, repair=True)
+    assert path in {finding.file for finding in report.findings} and not report.lost
+    assert run(disk).clean
+    assert Rig(disk=disk).text("t0") == expected
