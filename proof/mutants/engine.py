@@ -11,6 +11,7 @@ _RECOVERY = "topics/engine/recovery.py"
 _WATCH = "topics/engine/watch.py"
 _FEED = "topics/engine/feed.py"
 _BACKUP = "topics/engine/backup.py"
+_RESTORE = "topics/engine/restore.py"
 _HOST = "topics/engine/host.py"
 _HEAPING = "topics/engine/heaping.py"
 _CLAIMING = "topics/engine/claiming.py"
@@ -19,6 +20,31 @@ _GROUPING = "topics/engine/grouping.py"
 _TESTS = "tests/engine/"
 
 ENGINE = (
+    Mutant(
+        "segment-of-another-directory-taken",
+        "a segment file holds what its snapshot says, or is refused",
+        _RESTORE,
+        "    if section is None or section.log_id != log.log_id:\n",
+        "    if section is None:\n",
+        (_TESTS + "test_salvage.py::test_a_segment_of_another_directory_is_not_taken_for_the_one_it_replaces",),
+    ),
+    Mutant(
+        "heap-revived-not-told",
+        "a pop that waits gets a message that need not die any more",
+        _HEAPING,
+        "            self._note(line)\n            return\n",
+        "            return\n",
+        (_TESTS + "test_heapline.py::test_what_need_not_die_any_more_goes_to_who_waits_for_it",),
+    ),
+    Mutant(
+        "heap-burial-not-tried-again",
+        "a dead letter that was refused is tried again, whatever the heap's class",
+        _HEAPING,
+        "        self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))\n",
+        "        if outcome.facts or outcome.moves:\n"
+        "            self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))\n",
+        (_TESTS + "test_heapline.py::test_a_dead_letter_that_was_refused_is_tried_again_although_its_heap_stores_nothing",),
+    ),
     Mutant(
         "heap-times-multiply",
         "a heap is looked at once for each time",
