@@ -262,6 +262,14 @@ def test_whether_each_change_is_captured(one: Any, outbox: Outbox) -> None:
     assert keys(outbox) == [1]
 
 
+def test_a_key_that_the_table_has_no_more_is_told(one: Any, outbox: Outbox) -> None:
+    one.execute(f"ALTER TABLE {TABLE} RENAME COLUMN id TO number")
+    one.commit()
+    (found,) = outbox.status(TABLE)
+    assert found.problem == "the key has id, and the table does not: install again with another key"
+    assert outbox.install(TABLE) and outbox.status(TABLE)[0].problem is None
+
+
 def test_a_table_that_is_gone_can_be_removed(one: Any, outbox: Outbox) -> None:
     insert(one, 1)
     one.execute(f"DROP TABLE {TABLE}")

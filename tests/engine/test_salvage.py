@@ -381,3 +381,40 @@ def test_a_damaged_segment_that_was_merged_already_adds_nothing() -> None:
     assert path in {finding.file for finding in report.findings} and not report.lost
     assert run(disk).clean
     assert Rig(disk=disk).text("t0") == expected
+
+
+def without_snapshots(contents: dict[str, bytes]) -> dict[str, bytes]:
+    return {path: content for path, content in contents.items() if not path.startswith(SNAPSHOTS)}
+
+
+def test_what_was_gone_before_the_first_section_is_told_when_no_snapshot_says_why() -> None:
+    rig = Rig()
+    rig.configure("t", durability="fsync")
+    rig.write("t", 1, 2, 3)
+    rig.checkpoint()
+    rig.delete("t", before_seq=4)
+    rig.checkpoint()
+    rig.write("t", 4, 5)
+    rig.checkpoint()
+    disk = disk_of(without_snapshots(rig.disk.kill().contents()))
+    assert told(run(disk, repair=True)) == {("t/0", 1, 3)}
+    back = Rig(disk=disk)
+    assert back.data("t") == [4, 5]
+    assert [(gap.gap_from, gap.gap_to, gap.reason) for gap in back.gaps("t")] == [(1, 3, Reason.DAMAGE)]
+
+
+def test_a_topic_without_a_record_stays_when_the_newest_snapshot_is_lost() -> None:
+    rig = Rig()
+    for topic in ("empty", "t"):
+        rig.configure(topic, durability="fsync")
+    rig.checkpoint()
+    rig.write("t", 1, 2)
+    rig.checkpoint()
+    contents = rig.disk.kill().contents()
+    newest = max(path for path in contents if path.startswith(SNAPSHOTS))
+    disk = disk_of({path: content for path, content in contents.items() if path != newest})
+    report = run(disk, repair=True)
+    assert {finding.kind for finding in report.findings} == {Kind.SNAPSHOT} and not report.lost
+    back = Rig(disk=disk)
+    assert [back.data(topic) for topic in ("empty", "t")] == [[], [1, 2]]
+    assert back.write("empty", "first").first_seq == 1

@@ -129,12 +129,9 @@ class Remains:
 
     def pieces(self, number: int, section_no: int, log_id: int) -> list[Run]:
         """What can be read of one section of a segment that is not usable as it is."""
-        remnant = self.segments.get(number)
-        if remnant is None:
-            return []
         return [
             memory_run(stored)
-            for stored in remnant.blocks
+            for stored in self.segments[number].blocks
             if (stored.section_no, stored.log_id) == (section_no, log_id)
         ]
 
