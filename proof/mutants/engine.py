@@ -43,7 +43,10 @@ ENGINE = (
         "        self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))\n",
         "        if outcome.facts or outcome.moves:\n"
         "            self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))\n",
-        (_TESTS + "test_heapline.py::test_a_dead_letter_that_was_refused_is_tried_again_although_its_heap_stores_nothing",),
+        (
+            _TESTS
+            + "test_heapline.py::test_a_dead_letter_that_was_refused_is_tried_again_although_its_heap_stores_nothing",
+        ),
     ),
     Mutant(
         "heap-times-multiply",
