@@ -45,7 +45,7 @@ ENGINE = (
         "            self._wake_at(line, now_ms + (RETRY_MS if outcome.moves else DEAD_LETTER_RETRY_MS))\n",
         (
             _TESTS
-            + "test_heapline.py::test_a_dead_letter_that_was_refused_is_tried_again_although_its_heap_stores_nothing",
+            + "test_heaping.py::test_a_message_that_its_dead_letters_did_not_take_is_tried_again_although_nobody_pops",
         ),
     ),
     Mutant(

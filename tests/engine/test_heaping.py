@@ -228,7 +228,11 @@ def test_a_message_dies_when_its_last_lease_runs_out_although_nobody_pops(rig: H
     assert letter.reason == "max_retries" and rig.counts() == (0, 0, 0)
 
 
-def test_a_message_that_its_dead_letters_did_not_take_is_tried_again_although_nobody_pops(rig: HeapRig) -> None:
+@pytest.mark.parametrize("durability", ["disk", "ephemeral"])
+def test_a_message_that_its_dead_letters_did_not_take_is_tried_again_although_nobody_pops(durability: str) -> None:
+    """Also when nothing of it is stored."""
+    rig = HeapRig()
+    rig.heap(lease_ms=1000, durability=durability)
     rig.configure("h.dlq", cap_records=1, discard="reject")
     rig.write("h.dlq", 1)
     rig.put(1, max_retries=0)

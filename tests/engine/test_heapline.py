@@ -287,21 +287,6 @@ def test_what_need_not_die_any_more_goes_to_who_waits_for_it() -> None:
     assert answer_of(ticket) == [1]
 
 
-def test_a_dead_letter_that_was_refused_is_tried_again_although_its_heap_stores_nothing() -> None:
-    rig = HeapRig()
-    rig.heap(lease_ms=1000, durability="ephemeral")
-    rig.configure("h.dlq", cap_records=1, discard="reject")
-    rig.write("h.dlq", 1)
-    rig.put(1, max_retries=0)
-    rig.pop()
-    rig.pass_time(1001)
-    assert rig.counts() == (0, 0, 1)
-    rig.configure("h.dlq", merge=True, cap_records=5)
-    rig.pass_time(1001)
-    rig.pass_time(0)
-    assert len(rig.engine.heaps.dead_letters("h").messages) == 1
-
-
 def test_a_closing_engine_looks_at_no_line_any_more(rig: HeapRig) -> None:
     """Of a heap with a disk that failed, leases are not given back at a stop. They run out, and nobody is asked."""
     rig.put(1, 2, partition=0, max_retries=0)
