@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +39,20 @@ def run(part: Part, logs: Path, told: Told = lambda done, total: None) -> Ran:
     began_s = time.monotonic()
     with path.open("w") as log:
         process = subprocess.Popen(
-            part.command, cwd=ROOT, env=os.environ | variables, stdout=log, stderr=subprocess.STDOUT
+            part.command,
+            cwd=ROOT,
+            env=os.environ | variables,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             with _interrupted_by_sigterm():
                 why = _wait(process, part.limit_minutes, how_far, told)
         finally:
-            # Also when somebody interrupts us.
-            process.kill()
+            # Also when somebody interrupts us. What it has started, a server under load, ends with it.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     last_words = "\n".join(path.read_text(errors="replace").splitlines()[-LAST_LINES:])
     return Ran(why, time.monotonic() - began_s, last_words)

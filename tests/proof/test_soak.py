@@ -51,8 +51,16 @@ def test_a_part_says_how_far_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_is_ended_takes_the_part_along(tmp_path: Path, number: int) -> None:
+    held = tmp_path / "held by what the part has started"
+    os.mkfifo(held)
+    end = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
     program = (
-        "from proof.soak.progress import tell; import os, threading; tell(os.getpid(), 1); threading.Event().wait()"
+        "from proof.soak.progress import tell; import os, subprocess, sys, threading\n"
+        f"end = os.open({str(held)!r}, os.O_WRONLY)\n"
+        "wait = 'import threading; threading.Event().wait()'\n"
+        "subprocess.Popen([sys.executable, '-c', wait], pass_fds=[end])\n"
+        "tell(os.getpid(), 1)\n"
+        "exec(wait)\n"
     )
     started: list[int] = []
 
@@ -66,6 +74,9 @@ def test_whoever_is_ended_takes_the_part_along(tmp_path: Path, number: int) -> N
     assert signal.getsignal(signal.SIGTERM) is before
     with pytest.raises(ProcessLookupError):
         os.kill(started[0], 0)
+    os.set_blocking(end, True)
+    assert os.read(end, 1) == b""
+    os.close(end)
 
 
 def test_nobody_is_told_outside_of_a_soak(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
