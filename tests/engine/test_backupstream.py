@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import secrets
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.engine.test_host import append, data, opened, run
 from topics.clock import SystemClock
 from topics.core.commands import Append, Configure, Delete, Publish, Stage
 from topics.core.match import parse_match
+from topics.engine.backup import Backup
 from topics.engine.backupstream import BackupStream
 from topics.engine.host import Host
 from topics.engine.unpacking import restore_archive
@@ -198,6 +200,34 @@ def test_given_up_in_the_middle_of_anything(tmp_path: Path) -> None:
             await taken(host)
             await host.checkpoint()
             assert data(host, "a") == list(range(0, 60, 3))
+
+    run(test)
+
+
+def test_given_up_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on to where it can be let go of."""
+    entered, may_go_on = threading.Event(), threading.Event()
+    pin = Backup.pin
+
+    def held(backup: Backup) -> None:
+        entered.set()
+        may_go_on.wait()
+        pin(backup)
+
+    monkeypatch.setattr(Backup, "pin", held)
+
+    async def test() -> None:
+        async with opened(tmp_path / "data", BUSY) as host:
+            await host.submit(append("a", 1))
+            given_up = asyncio.create_task(taken(host))
+            await asyncio.to_thread(entered.wait)
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+            assert given_up.cancelled() and not is_let_go(host)
+            may_go_on.set()
+            while host._tasks or not is_let_go(host):
+                await asyncio.sleep(0)
+            assert await taken(host)
 
     run(test)
 
