@@ -12,6 +12,8 @@ _WATCH = "topics/engine/watch.py"
 _FEED = "topics/engine/feed.py"
 _BACKUP = "topics/engine/backup.py"
 _RESTORE = "topics/engine/restore.py"
+_OWNERS = "topics/engine/owners.py"
+_WRITING = "topics/engine/writing.py"
 _HOST = "topics/engine/host.py"
 _HEAPING = "topics/engine/heaping.py"
 _CLAIMING = "topics/engine/claiming.py"
@@ -26,7 +28,47 @@ ENGINE = (
         _RESTORE,
         "    if section is None or section.log_id != log.log_id:\n",
         "    if section is None:\n",
-        (_TESTS + "test_salvage.py::test_a_segment_of_another_directory_is_not_taken_for_the_one_it_replaces",),
+        (_TESTS + "test_owners.py::test_a_segment_of_another_directory_is_not_taken_for_the_one_it_replaces",),
+    ),
+    Mutant(
+        "segment-of-a-twin-taken",
+        "a segment is the very file that its snapshot names, not one like it",
+        _RESTORE,
+        "    if place.salt not in (0, salt):\n",
+        "    if place.salt not in (0, salt, place.salt):\n",
+        (_TESTS + "test_owners.py::test_a_segment_of_another_directory_is_not_taken_for_the_one_it_replaces",),
+    ),
+    Mutant(
+        "segment-not-named-when-kept",
+        "every snapshot names the very files of its segments",
+        _CHECKPOINT,
+        "                    run.salt,\n",
+        "",
+        (_TESTS + "test_owners.py::test_every_snapshot_names_the_files_that_its_segments_are",),
+    ),
+    Mutant(
+        "segment-not-named-when-written",
+        "a snapshot names the very files of the segments that were written for it",
+        _WRITING,
+        "        part.stored_at, part.salt = (number, section_no), salt\n",
+        "        part.stored_at = number, section_no\n",
+        (_TESTS + "test_owners.py::test_every_snapshot_names_the_files_that_its_segments_are",),
+    ),
+    Mutant(
+        "stranger-adopted",
+        "a repair files nobody's records under the topic that has the number of their log",
+        _OWNERS,
+        "            if key is not None and owner not in (None, key):\n",
+        "            if key is not None and owner not in (None, owner):\n",
+        (_TESTS + "test_owners.py::test_a_segment_of_another_directory_tells_nothing_when_the_snapshot_is_lost_too",),
+    ),
+    Mutant(
+        "stranger-of-an-old-snapshot-adopted",
+        "a repair does not use a file that an older snapshot says is another",
+        _OWNERS,
+        "        if salt is not None and remnant.salt not in (None, salt):\n",
+        "        if salt is not None and remnant.salt is None:\n",
+        (_TESTS + "test_owners.py::test_an_old_snapshot_tells_which_file_is_of_another_directory",),
     ),
     Mutant(
         "heap-revived-not-told",

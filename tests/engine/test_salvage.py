@@ -22,10 +22,8 @@ from tests.engine.damage import (
 from tests.engine.rig import Rig, trickle
 from tests.engine.test_fsck import run
 from topics.core.commands import Append, Configure
-from topics.core.records import Records
 from topics.core.run import DEAD
 from topics.engine.findings import FsckReport, Kind
-from topics.errors import Damaged
 from topics.limits import PACKS_MAX
 from topics.model import Reason, TopicConfig
 from topics.storage import frame
@@ -153,6 +151,14 @@ def test_a_missing_segment_is_a_hole_in_each_log_it_held() -> None:
     assert told(report) == {("ledger/0", 1, 4), ("parts/0", 1, 2), ("parts/1", 1, 2)}
 
 
+def test_a_segment_without_both_its_ends_is_a_hole_in_each_log_it_held() -> None:
+    contents, _ = sample(closed=True)
+    path = f"{SEGMENTS}/000000000001.data"
+    blank = bytes(40) + contents[path][40:-40] + bytes(40)
+    report, _ = repaired(disk_of(contents | {path: blank}))
+    assert told(report) == {("ledger/0", 1, 4), ("parts/0", 1, 2), ("parts/1", 1, 2)}
+
+
 def test_a_flipped_deletion_flag_is_taken_for_what_it_is_nearest_to() -> None:
     contents, before = sample(closed=True)
     path = f"{SEGMENTS}/000000000001.data"
@@ -175,50 +181,6 @@ def test_deletions_that_were_wiped_out_are_noticed() -> None:
     assert [finding.kind for finding in report.findings] == [Kind.MARKS]
     assert "deleted records would come back" in report.findings[0].message
     assert texts(seen).keys() >= texts(before).keys()
-
-
-def of_another_directory(*topics: str, records: int = 3) -> dict[str, bytes]:
-    """The files of a directory with these topics, each with so many records, in one segment."""
-    disk = FakeDisk()
-    driver = opened(disk)
-    for topic in topics:
-        driver.do(Configure(topic, {"durability": "fsync"}))
-    for topic in topics[-2:]:
-        driver.do(Append(topic, Records.of([{"data": topic}] * records)))
-    driver.checkpoint()
-    driver.close()
-    return disk.kill().contents()
-
-
-@pytest.mark.parametrize(
-    ("others", "records", "found"),
-    [
-        (("odd", "even"), 5, "seqs 1..5"),
-        (("first", "second", "third"), 3, "nothing of it"),
-        (("odd",), 3, "nothing of it"),
-    ],
-    ids=["more records", "other topics", "fewer topics"],
-)
-@pytest.mark.parametrize("index_too", [True, False], ids=["both files", "data alone"])
-def test_a_segment_of_another_directory_is_not_taken_for_the_one_it_replaces(
-    others: tuple[str, ...], records: int, found: str, index_too: bool
-) -> None:
-    """Somebody copied a file back from the wrong backup: it is whole, and belongs to nobody here."""
-    contents = of_another_directory("odd", "even")
-    other = of_another_directory(*others, records=records)
-    suffix = "" if index_too else ".data"
-    mixed = contents | {path: content for path, content in other.items() if SEGMENTS in path and path.endswith(suffix)}
-    with pytest.raises(Damaged, match=f"holds {found}: the file is another than the snapshot is about"):
-        opened(disk_of(mixed))
-    disk = disk_of(mixed)
-    report, seen = repaired(disk)
-    kept = {("odd/0", seq) for seq in (1, 2, 3)} if others == ("odd",) else set()
-    assert texts(seen).keys() == kept
-    lost = {("odd/0", 1, 3), ("even/0", 1, 3)}
-    assert told(report) == {gap for gap in lost if not kept or gap[0] == "even/0"}
-    assert f"{DIRECTORY}/segments/000000000001.data" in {finding.file for finding in report.findings}
-    assert any(path.endswith("segments-000000000001.data") for path in report.set_aside), "it may be wanted elsewhere"
-    assert getattr(opened(disk).do(Append("even", Records.of([{"data": 1}]))), "first_seq", 0) == 4
 
 
 # ---- the WAL
@@ -385,6 +347,34 @@ def test_a_damaged_segment_that_was_merged_already_adds_nothing() -> None:
 
 def without_snapshots(contents: dict[str, bytes]) -> dict[str, bytes]:
     return {path: content for path, content in contents.items() if not path.startswith(SNAPSHOTS)}
+
+
+def test_a_section_whose_head_is_damaged_is_of_the_topic_that_another_section_names() -> None:
+    disk = without_its_last_section_head(checkpoints=2)
+    report = run(disk, repair=True)
+    assert [finding.topic for finding in report.findings if finding.kind is Kind.TOPIC] == ["t"]
+    assert Rig(disk=disk).data("t") == [0, 1]
+
+
+def test_records_whose_topic_nothing_names_are_kept_under_a_made_up_name() -> None:
+    disk = without_its_last_section_head(checkpoints=1)
+    report = run(disk, repair=True)
+    assert [finding.topic for finding in report.findings if finding.kind is Kind.TOPIC] == ["recovered-1"]
+    assert Rig(disk=disk).data("recovered-1") == [0]
+
+
+def without_its_last_section_head(checkpoints: int) -> FakeDisk:
+    """No snapshot, and a WAL that begins behind all of it."""
+    rig = Rig()
+    rig.configure("t", durability="fsync")
+    for number in range(checkpoints):
+        rig.write("t", number)
+        rig.checkpoint()
+    rig.stop()
+    contents = without_snapshots(rig.disk.kill().contents())
+    path = f"{SEGMENTS}/{checkpoints:012d}.data"
+    first_block = next(iter(scan(path, memoryview(contents[path]), checkpoints)))
+    return flipped(contents, path, first_block.offset - 16, 1)
 
 
 def test_what_was_gone_before_the_first_section_is_told_when_no_snapshot_says_why() -> None:

@@ -114,7 +114,13 @@ class Checkpointer:
                 job.marks += [pending] if pending is not None else []
             if isinstance(run, SegmentRun) and run.segment_no not in job.rewritten:
                 place = RunImage(
-                    run.segment_no, run.section_no, run.live_count, run.live_bytes, run.first_seq, run.last_seq
+                    run.segment_no,
+                    run.section_no,
+                    run.live_count,
+                    run.live_bytes,
+                    run.first_seq,
+                    run.last_seq,
+                    run.salt,
                 )
                 capture.kept.append((run.first_seq, place))
             elif isinstance(run, SegmentRun):

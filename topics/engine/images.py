@@ -61,6 +61,8 @@ class RunImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     live_bytes: int
     first_seq: int
     last_seq: int
+    salt: int = 0
+    """Of the segment's file: no other file is taken for it. 0 in an image that is older than this field."""
 
 
 class HoleImage(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -38,6 +38,8 @@ class Part:
     count: int = 0
     stored_at: tuple[int, int] | None = None
     """Segment and section, once written."""
+    salt: int = 0
+    """Of that segment's file."""
 
     @property
     def first_seq(self) -> int:
@@ -55,7 +57,7 @@ class Part:
     def image(self) -> RunImage:
         assert self.stored_at is not None
         first_seq, last_seq = self.runs[0].first_seq, self.runs[-1].last_seq
-        return RunImage(*self.stored_at, self.live_count, self.live_bytes, first_seq, last_seq)
+        return RunImage(*self.stored_at, self.live_count, self.live_bytes, first_seq, last_seq, self.salt)
 
 
 @dataclass(slots=True)

@@ -30,6 +30,8 @@ class LostTopics:
     def of_section(self, log_id: int, key: SectionKey | None) -> Log | None:
         """The log of a section that nothing else knows; None when its topic is known to have gone."""
         if key is None:
+            key = next((other for other in self._keys if other.log_id == log_id), None)
+        if key is None:
             return self.restore(made_up_name(log_id), log_id)
         if not key.epoch:
             self._found.notes.append(

@@ -15,7 +15,7 @@ from topics.engine.findings import Findings, Kind
 from topics.errors import Damaged
 from topics.storage.fs import Mapping
 from topics.storage.index import IndexBuilder
-from topics.storage.segmentfile import SectionKey, StoredBlock, data_name, index_name, read_header, scan
+from topics.storage.segmentfile import SectionKey, StoredBlock, data_name, index_name, salvaged_salt, scan
 from topics.storage.store import Store
 
 OnBytes = Callable[[int], None]
@@ -32,6 +32,8 @@ class Remnant:
     path: str
     whole: bool = True
     index_good: bool = True
+    salt: int | None = None
+    """None when neither end of the file tells it: then no block can be read."""
     mapping: Mapping | None = None
     """Held while `blocks` are in use."""
     blocks: list[StoredBlock] = field(default_factory=list)
@@ -56,6 +58,7 @@ class Remains:
         remnant = Remnant(number, path, mapping=self._store.fs.map(path))
         assert remnant.mapping is not None
         view = remnant.mapping.view
+        remnant.salt = salvaged_salt(path, view, number)
 
         def on_damage(damage: Damaged) -> None:
             remnant.whole = False
@@ -95,8 +98,8 @@ class Remains:
     def _check_index(self, remnant: Remnant, view: memoryview) -> None:
         """An index is derived from its data, byte for byte."""
         number = remnant.number
-        header, _ = read_header(remnant.path, view, number)
-        builder = IndexBuilder(number, header.salt)
+        assert remnant.salt is not None, "a segment that is whole has its salt"
+        builder = IndexBuilder(number, remnant.salt)
         for stored in remnant.blocks:
             assert stored.key is not None, "a scan without damage knows every section"
             builder.add(stored.key, stored)
@@ -121,6 +124,10 @@ class Remains:
         """Whose records there are, as far as sections tell."""
         sections = [section for remnant in self.segments.values() for section in remnant.sections.values()]
         return [key for _, key in sections if key is not None]
+
+    def leave_out(self, remnant: Remnant) -> None:
+        """As if its file were not there."""
+        del self.segments[remnant.number]
 
     def usable(self, number: int) -> bool:
         """Whether the segment can be opened as it is."""

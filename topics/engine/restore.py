@@ -133,14 +133,21 @@ def check_place(store: Store, log: Log, place: RunImage) -> None:
         raise _misplaced(segment.path(), log, place, "nothing of it")
     if (section.first_seq, section.last_seq) != (place.first_seq, place.last_seq):
         raise _misplaced(segment.path(), log, place, f"seqs {section.first_seq}..{section.last_seq}")
+    check_salt(segment.path(), segment.salt, log, place)
 
 
 def check_pieces(path: str, log: Log, place: RunImage, pieces: Sequence[Run]) -> None:
-    """The same of a segment that is read without its index."""
+    """The same of a segment that is read without its index, but for `check_salt`."""
     if not pieces:
         raise _misplaced(path, log, place, "nothing of it")
     if (pieces[0].first_seq, pieces[-1].last_seq) != (place.first_seq, place.last_seq):
         raise _misplaced(path, log, place, f"seqs {pieces[0].first_seq}..{pieces[-1].last_seq}")
+
+
+def check_salt(path: str, salt: int, log: Log, place: RunImage) -> None:
+    """Directories with the same past have the same topics, logs and seqs: the salt alone tells their files apart."""
+    if place.salt not in (0, salt):
+        raise _misplaced(path, log, place, "those of another directory")
 
 
 def _misplaced(path: str, log: Log, place: RunImage, found: str) -> Damaged:

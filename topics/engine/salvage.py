@@ -27,10 +27,11 @@ from topics.engine.checkpoint import Checkpointer
 from topics.engine.findings import Findings, Kept, Kind, Lost
 from topics.engine.images import LogImage, RunImage
 from topics.engine.losttopics import LostTopics
+from topics.engine.owners import Owners
 from topics.engine.recovery import Options
 from topics.engine.remains import OnBytes, Remains, missing_ranges
 from topics.engine.replay import Replay
-from topics.engine.restore import Restorer, check_flags, check_pieces, check_place
+from topics.engine.restore import Restorer, check_flags, check_pieces, check_place, check_salt
 from topics.errors import Damaged
 from topics.model import Reason
 from topics.storage.commitlog import Covered
@@ -75,6 +76,8 @@ class Salvage:
         self._topics = LostTopics(self.machine, (), self.found, self.now_ms)
         self._holes_before: dict[int, list[Hole]] = {}
         """The holes that the image of a log had; logs without an image are not in it."""
+        self._salts: dict[int, int] = {}
+        """Of the segments that images name. No number is given twice, so an old image tells as much as a new one."""
 
     def read(self) -> WalRecovery:
         """Read everything; the WAL's recovery, to be started anew from what was saved."""
@@ -117,9 +120,11 @@ class Salvage:
             self._distrust(None)
         restorer = Restorer(self._store, self.machine, self.checkpointer, self.positions, self._take_runs)
         restorer.load(self.state)
-        self._topics = LostTopics(self.machine, self._remains.keys(), self.found, restorer.now_ms)
         self.now_ms = restorer.now_ms
         self._store.next_segment = max([self._store.next_segment, *(n + 1 for n in self._remains.segments)])
+        if not self._trusted:
+            self._leave_out_strangers()
+        self._topics = LostTopics(self.machine, self._remains.keys(), self.found, restorer.now_ms)
         if not self._trusted:
             self._adopt_sections()
 
@@ -137,6 +142,7 @@ class Salvage:
     def _take_runs(self, log: Log, image: LogImage) -> list[Run]:
         """The runs an image names, or what is left of them."""
         self._holes_before[log.log_id] = list(log.holes)
+        self._salts |= {place.segment: place.salt for place in image.runs if place.salt}
         if not self._trusted:
             return []
         found: list[Run] = []
@@ -168,6 +174,8 @@ class Salvage:
             pieces = self._remains.pieces(place.segment, place.section, log.log_id)
             if remnant.whole:
                 check_pieces(remnant.path, log, place, pieces)
+            if remnant.salt is not None:
+                check_salt(remnant.path, remnant.salt, log, place)
         except Damaged as damage:
             self.found.add(Kind.SEGMENT, damage, "the records that it held become a hole")
             return []
@@ -181,6 +189,16 @@ class Salvage:
         except Damaged as doubt:
             self.found.add(Kind.MARKS, doubt, "the flags in the file are believed: deleted records may be back")
         return run
+
+    def _leave_out_strangers(self) -> None:
+        """Segments of another directory, as far as what is left of the snapshot and the WAL tell."""
+        owners = Owners(self.machine, self._wal_recovery())
+        for remnant in list(self._remains.segments.values()):
+            try:
+                owners.check(remnant, self._salts.get(remnant.number))
+            except Damaged as damage:
+                self.found.add(Kind.SEGMENT, damage, "nothing of it is used; a copy of it is put aside")
+                self._remains.leave_out(remnant)
 
     def _adopt_sections(self) -> None:
         """Without a snapshot to go by: every section belongs to the log it names. Newer segments come first."""
@@ -216,13 +234,24 @@ class Salvage:
 
     # ---- the WAL
 
-    def _replay(self) -> WalRecovery:
-        store, settings = self._store, self._options.wal
+    def _wal_recovery(self) -> WalRecovery:
+        store = self._store
         covered = Covered(dict(self.checkpointer.covered), self.machine.next_log_id if self._trusted else 0)
-        number = store.snapshots.number
-        recovery = WalRecovery(
-            store.fs, store.wal_dir, settings, store.clock, store.salt_source, covered, number, salvage=True
+        return WalRecovery(
+            store.fs,
+            store.wal_dir,
+            self._options.wal,
+            store.clock,
+            store.salt_source,
+            covered,
+            store.snapshots.number,
+            salvage=True,
         )
+
+    def _replay(self) -> WalRecovery:
+        store = self._store
+        number = store.snapshots.number
+        recovery = self._wal_recovery()
         replay = Replay(
             store.fs,
             recovery,
@@ -230,7 +259,7 @@ class Salvage:
             self.positions,
             self._topics,
             self.found,
-            settings.file_bytes,
+            self._options.wal.file_bytes,
             self._trusted,
         )
         if (number or self._remains.segments) and not recovery.shards_on_disk:

@@ -109,17 +109,14 @@ def _packs(parts: Sequence[tuple[LogCapture, Part]], bytes_max: int) -> list[lis
 
 
 def _write_parts(store: Store, job: Job, parts: Sequence[tuple[LogCapture, Part]]) -> None:
-    number = store.new_segment_number()
-    job.new.append(number)
+    number, salt = _begun(store, job)
     sections = ((section_key(capture.log), blocks_of(part, job.erase)) for capture, part in parts)
-    write_segment(store.fs, store.segment_dir, number, store.salt_source(), store.clock.now_ms(), sections)
-    for section_no, (_, part) in enumerate(parts):
-        part.stored_at = number, section_no
+    write_segment(store.fs, store.segment_dir, number, salt, store.clock.now_ms(), sections)
+    _note_places(parts, number, salt)
 
 
 def _copy_parts(store: Store, job: Job, parts: Sequence[tuple[LogCapture, Part]]) -> None:
-    number = store.new_segment_number()
-    job.new.append(number)
+    number, salt = _begun(store, job)
     sources = [
         (
             section_key(capture.log),
@@ -132,10 +129,21 @@ def _copy_parts(store: Store, job: Job, parts: Sequence[tuple[LogCapture, Part]]
         store.tiers.find,
         store.segment_dir,
         number,
-        store.salt_source(),
+        salt,
         store.clock.now_ms(),
         sources,
         blank_dead=job.erase,
     )
+    _note_places(parts, number, salt)
+
+
+def _begun(store: Store, job: Job) -> tuple[int, int]:
+    """Number and salt of a new segment."""
+    number = store.new_segment_number()
+    job.new.append(number)
+    return number, store.salt_source()
+
+
+def _note_places(parts: Sequence[tuple[LogCapture, Part]], number: int, salt: int) -> None:
     for section_no, (_, part) in enumerate(parts):
-        part.stored_at = number, section_no
+        part.stored_at, part.salt = (number, section_no), salt

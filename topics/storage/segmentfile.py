@@ -180,7 +180,7 @@ def scan(path: str, view: memoryview, number: int, on_damage: OnDamage | None = 
         if on_damage is None:
             raise
         on_damage(damage)
-        known_salt = _salvaged_salt(path, view, number)
+        known_salt = salvaged_salt(path, view, number)
         if known_salt is None:
             return
         salt, at, end, end_at = known_salt, 0, None, len(view)
@@ -278,7 +278,7 @@ def _claim(view: memoryview, at: int, keys: Mapping[int, SectionKey]) -> tuple[S
     return key, first_seq, first_seq + count - 1
 
 
-def _salvaged_salt(path: str, view: memoryview, number: int) -> int | None:
+def salvaged_salt(path: str, view: memoryview, number: int) -> int | None:
     """The file's salt from whichever of header and end is undamaged."""
     try:
         return read_header(path, view, number)[0].salt

@@ -92,6 +92,11 @@ class SegmentRun:
         return self._segment.number
 
     @property
+    def salt(self) -> int:
+        """Of the segment's file."""
+        return self._segment.salt
+
+    @property
     def section_no(self) -> int:
         return self._section_no
 
