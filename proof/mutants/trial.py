@@ -26,7 +26,8 @@ PLUGINS = ("proof.mutants.witness", "pytest_timeout", "xdist.plugin", "topics.te
 PASSED, FAILED = 0, 1
 """Exit codes of pytest; any other means that it could not run."""
 
-_FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+(?:\[.*?\](?= - |$))?)", re.MULTILINE)
+"""A test's name may have spaces and brackets between its own brackets; pytest's reason follows behind a dash."""
 
 
 class CannotTry(Exception):
@@ -55,12 +56,12 @@ class Copy:
         """All that mutants are tried with passes while there is none."""
         code, said, _ = self._pytest(list(dict.fromkeys(selection)), CHECK_TIMEOUT_S, CHECK_TIMEOUT_S)
         if code != PASSED:
-            raise CannotTry(f"without any mutant, {_noticed(said) or 'pytest'} fails:\n{said}")
+            raise CannotTry(f"without any mutant, {first_failure(said) or 'pytest'} fails:\n{said}")
 
     def try_mutant(self, mutant: Mutant) -> Verdict:
         with Applied(mutant, self.root):
             code, said, seconds = self._pytest(list(mutant.tests), TEST_TIMEOUT_S, RUN_TIMEOUT_S)
-        by = _noticed(said) if code == FAILED else ""
+        by = first_failure(said) if code == FAILED else ""
         # Python itself ends with the same number, when not even pytest can be imported.
         if code not in (PASSED, FAILED) or bool(by) != (code == FAILED):
             raise CannotTry(f'mutant "{mutant.name}": pytest ended with {code}:\n{said}')
@@ -84,6 +85,7 @@ class Copy:
         return done.returncode, done.stdout, time.monotonic() - began
 
 
-def _noticed(said: str) -> str:
+def first_failure(said: str) -> str:
+    """The test that failed first, as pytest takes it; empty when none did."""
     found = _FIRST_FAILURE.search(said)
     return found[1] if found is not None else ""

@@ -12,7 +12,7 @@ from proof.faults.tests import exists
 from proof.mutants import ALL, command
 from proof.mutants.command import EXIT_CANNOT, EXIT_SURVIVOR, mutants
 from proof.mutants.mutant import Applied, Mutant
-from proof.mutants.trial import CannotTry, Copy
+from proof.mutants.trial import CannotTry, Copy, first_failure
 from proof.results import load
 from proof.tree import ROOT, tree_hash
 
@@ -70,6 +70,16 @@ def test_what_cannot_be_run_is_not_taken_for_killed(tmp_path: Path) -> None:
         copy.try_mutant(broken)
     with pytest.raises(CannotTry, match="without any mutant"):
         copy.check(["tests/core/test_nothing.py"])
+
+
+@pytest.mark.parametrize(
+    "name", ["a.py::test_b", "a.py::test_b[1]", "a.py::test_b[inline on a [fake] disk - twice]", "a.py"]
+)
+@pytest.mark.parametrize("reason", ["", " - assert [1] == []", " - KeyError: 'a - [b] - c'"])
+def test_who_noticed_is_named_as_a_reader_can_run_it(name: str, reason: str) -> None:
+    for word in ("FAILED", "ERROR"):
+        assert first_failure(f"F\n{word} {name}{reason}\n{word} later.py::test\n1 failed\n") == name
+    assert first_failure("1 passed\n") == ""
 
 
 def test_some_are_tried_kept_and_told(
