@@ -51,8 +51,8 @@ def insert(connection: Any, number: int, body: str = "a") -> None:
     connection.execute(f"INSERT INTO {TABLE} VALUES (%s, %s)", [number, body])
 
 
-def keys(outbox: Outbox, after: Place | None = None) -> list[int]:
-    return [json.loads(change.key)["id"] for change in everything(outbox, TABLE, after)]
+def keys(outbox: Outbox, after: Place | None = None, table: str = TABLE) -> list[int]:
+    return [json.loads(change.key)["id"] for change in everything(outbox, table, after)]
 
 
 def row(number: int, body: str = "a") -> dict[str, Any]:
@@ -248,18 +248,52 @@ def test_installing_and_removing(one: Any, outbox: Outbox) -> None:
     one.commit()
 
 
-def test_whether_each_change_is_captured(one: Any, outbox: Outbox) -> None:
+@pytest.mark.parametrize(
+    "what",
+    ["DISABLE TRIGGER USER", "DISABLE TRIGGER topics_capture_truncate", "ENABLE REPLICA TRIGGER topics_capture_rows"],
+)
+def test_whether_each_change_is_captured(one: Any, outbox: Outbox, what: str) -> None:
     one.execute("CREATE TABLE chat.others (id bigint PRIMARY KEY)")
     one.commit()
     assert (outbox.is_captured(TABLE), outbox.is_captured("chat.others")) == (True, False)
-    one.execute(f"ALTER TABLE {TABLE} DISABLE TRIGGER USER")
+    one.execute(f"ALTER TABLE {TABLE} {what}")
     one.commit()
-    (found,) = outbox.status(TABLE)
-    assert not outbox.is_captured(TABLE) and found.problem == "its trigger is disabled: `topics cdc install` again"
-    assert outbox.install(TABLE) and outbox.is_captured(TABLE) and outbox.status(TABLE)[0].problem is None
+    assert_mended_by_installing_again(outbox, TABLE)
     insert(one, 1)
     one.commit()
     assert keys(outbox) == [1]
+
+
+def test_a_truncate_that_nobody_would_see_is_told(one: Any, outbox: Outbox) -> None:
+    insert(one, 1)
+    one.execute(f"DROP TRIGGER topics_capture_truncate ON {TABLE}")
+    one.commit()
+    assert_mended_by_installing_again(outbox, TABLE)
+    one.execute(f"TRUNCATE {TABLE}")
+    one.commit()
+    assert [change.operation for change in everything(outbox, TABLE)] == ["insert", "delete"]
+
+
+def test_a_partition_without_its_trigger_is_told(one: Any, outbox: Outbox) -> None:
+    one.execute("CREATE TABLE chat.parts (id bigint PRIMARY KEY) PARTITION BY RANGE (id)")
+    one.execute("CREATE TABLE chat.high PARTITION OF chat.parts FOR VALUES FROM (100) TO (900) PARTITION BY RANGE (id)")
+    one.execute("CREATE TABLE chat.higher PARTITION OF chat.high FOR VALUES FROM (500) TO (900)")
+    one.commit()
+    outbox.install("chat.parts")
+    assert outbox.is_captured("chat.parts")
+    one.execute("ALTER TABLE chat.higher DISABLE TRIGGER topics_capture_rows")
+    one.commit()
+    assert_mended_by_installing_again(outbox, "chat.parts")
+    one.execute("INSERT INTO chat.parts VALUES (500)")
+    one.commit()
+    assert keys(outbox, table="chat.parts") == [500]
+
+
+def assert_mended_by_installing_again(outbox: Outbox, table: str) -> None:
+    (found,) = outbox.status(table)
+    assert not outbox.is_captured(table)
+    assert found.problem == "a trigger of it is disabled or gone: `topics cdc install` again"
+    assert outbox.install(table) and outbox.is_captured(table) and outbox.status(table)[0].problem is None
 
 
 def test_a_key_that_the_table_has_no_more_is_told(one: Any, outbox: Outbox) -> None:

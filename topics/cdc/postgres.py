@@ -20,10 +20,11 @@ VERSION_MIN = 140_000
 
 
 class Capture(NamedTuple):
-    """The trigger of a table."""
+    """The triggers of a table."""
 
     key: tuple[str, ...]
     enabled: bool = True
+    """Whether each of them is there and fires."""
 
 
 class PostgresOutbox:
@@ -102,7 +103,7 @@ class PostgresOutbox:
             return Captured(table, False)
         ((count, oldest_ms),) = self._ask(text.waiting(name.outbox), [table])
         ((last_id,),) = self._ask(text.last_given(self._sequence(name.outbox)))
-        problem = None if capture.enabled else "its trigger is disabled: `topics cdc install` again"
+        problem = None if capture.enabled else "a trigger of it is disabled or gone: `topics cdc install` again"
         gone = [column for column in capture.key if column not in [each.name for each in self.columns(table)]]
         if gone:
             problem = f"the key has {gone[0]}, and the table does not: install again with another key"
@@ -119,8 +120,8 @@ class PostgresOutbox:
             return int(cursor.rowcount)
 
     def _installed(self) -> dict[str, Capture]:
-        """The trigger of each table that has one."""
-        found = self._ask(text.INSTALLED, [text.FUNCTION, text.ROW_TRIGGER])
+        """What each table is captured by, if it has the trigger for its rows."""
+        found = self._ask(text.INSTALLED, [text.TRUNCATE_TRIGGER, text.FUNCTION, text.ROW_TRIGGER])
         return {
             f"{schema}.{table}": Capture(_arguments(arguments)[1:], enabled)
             for schema, table, arguments, enabled in found

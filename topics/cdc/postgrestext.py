@@ -124,10 +124,15 @@ def uninstall_schema(schema: str) -> list[str]:
 
 
 INSTALLED = """SELECT n.nspname, c.relname, t.tgargs, t.tgenabled IN ('O', 'A')
+    AND EXISTS (SELECT FROM pg_trigger e
+        WHERE e.tgrelid = c.oid AND e.tgname = %s AND e.tgfoid = t.tgfoid AND e.tgenabled IN ('O', 'A'))
+    AND NOT EXISTS (SELECT FROM pg_partition_tree(c.oid) part JOIN pg_trigger e ON e.tgrelid = part.relid
+        WHERE e.tgname = t.tgname AND e.tgfoid = t.tgfoid AND e.tgenabled NOT IN ('O', 'A'))
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_proc p ON p.oid = t.tgfoid
 WHERE p.proname = %s AND t.tgname = %s AND t.tgparentid = 0 ORDER BY 1, 2"""
-"""Schema, table and arguments of each trigger, and whether it fires; not those that a partition has from its table."""
+"""Schema, table and arguments of each row trigger; those that a partition has from its table are their table's. Last,
+whether all of them fire, and the one for TRUNCATE."""
 
 COLUMNS = """SELECT a.attname, format_type(a.atttypid, NULL), a.atttypmod, a.attnotnull
 FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
