@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.client.rig import on_loop
 from tests.contract import audience
+from tests.contract.sockets import socket_count
 from tests.server.api import Api, serving
 from tests.server.sserig import listening, watching
 from topics.engine.watcher import Subscription, Watcher
@@ -28,12 +28,6 @@ def alive() -> dict[str, int]:
     kinds = (EventStream, Watcher, Subscription, HttpProtocol)
     found = gc.get_objects()
     return {kind.__name__: sum(isinstance(each, kind) for each in found) for kind in kinds}
-
-
-def socket_count() -> int:
-    """Files are not counted: a log that lives for a while has segments."""
-    with os.scandir("/proc/self/fd") as found:
-        return sum(Path(each.path).is_socket() for each in found)
 
 
 async def quiet(api: Api) -> None:

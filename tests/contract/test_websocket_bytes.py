@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import socket
 import struct
 import threading
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from websockets.frames import CloseCode, Opcode
 
 from tests.client.rig import soon
+from tests.contract.sockets import socket_count
 from tests.server.api import serving
 from tests.server.wsrig import HANDSHAKE, Rig, run
 
@@ -340,10 +340,6 @@ def test_a_reset_in_the_middle_of_anything_frees_everything(tmp_path: Path) -> N
     run(tmp_path, scenario)
 
 
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def test_hundreds_of_sockets_leave_nothing_behind(tmp_path: Path) -> None:
     count = 300
 
@@ -373,10 +369,10 @@ def test_hundreds_of_sockets_leave_nothing_behind(tmp_path: Path) -> None:
         await rig.api.write("jobs", 1)
         await crowd(rig)
         gc.collect()
-        before = (open_files(), len(asyncio.all_tasks()), len(gc.get_objects()))
+        before = (socket_count(), len(asyncio.all_tasks()), len(gc.get_objects()))
         await crowd(rig)
         gc.collect()
-        after = (open_files(), len(asyncio.all_tasks()), len(gc.get_objects()))
+        after = (socket_count(), len(asyncio.all_tasks()), len(gc.get_objects()))
         assert after[:2] == before[:2]
         assert after[2] - before[2] < count, "not one object a connection"
 
