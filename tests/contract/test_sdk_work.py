@@ -272,6 +272,8 @@ async def test_wrong_options_are_refused_by_name(tmp_path: Path, form: str) -> N
         queue = await filled(client, 0)
         with pytest.raises(errors.InvalidRequest, match="concurrency must be a whole number from 1"):
             await queue.run(_nothing, concurrency=0)
+        with pytest.raises(errors.InvalidRequest, match="handler must be a function of a job, not str"):
+            await queue.run("handle", until_empty=True)  # type: ignore[arg-type]
         with pytest.raises(errors.InvalidRequest, match="retry_ms must be"):
             await queue.run(_nothing, retry_ms=-1)
 

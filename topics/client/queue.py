@@ -16,12 +16,13 @@ from topics.client.intake import Intake
 from topics.client.job import Job
 from topics.client.jobhands import JobHands
 from topics.client.jobtransport import HeldRequest, LeasesRequest, RedriveRequest
+from topics.client.match import Match
 from topics.client.moment import moment_ms
 from topics.client.payload import prepared
 from topics.client.redrive import redrive_steps
 from topics.client.retry import FIRST_MS, MOST_MS, Retry
 from topics.client.rotation import Rotation
-from topics.client.transport import Match, Transport, WriteRequest
+from topics.client.transport import Transport, WriteRequest
 from topics.client.worker import Handler, Worked, Worker
 from topics.errors import InvalidRequest, NotAQueue
 from topics.leasemodel import LeasePage
@@ -235,6 +236,11 @@ class Queue:
         When `stop`, an event of asyncio or of threading, is set, no more jobs are taken, and those under way have
         `shutdown_ms` to finish; what is not done then is given back. Cancelling this gives back everything at once.
         """
+        if not callable(handler):
+            expected = "a function of a job"
+            raise InvalidRequest(
+                f"handler must be {expected}, not {type(handler).__name__}", field="handler", expected=expected
+            )
         retry = Retry(retry_ms, retry_ms_max)
         intake, hands = await self._intake(concurrency, lease_ms, partition, retry, until_empty)
         worker = Worker(intake, hands, handler, retry, self._transport.may_pass, concurrency, shutdown_ms)
