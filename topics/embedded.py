@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from topics import settings as setting_table
+from topics.argumenttypes import checked
 from topics.client.accounttransport import AccountTransport
 from topics.client.client import Client
 from topics.client.outage import Outage
@@ -80,6 +81,7 @@ def open(path: str | PathLike, **settings: str | int | None) -> Client:
     return Client(Embedded(setting_table.build(values)))
 
 
+@checked
 class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, EmbeddedSql):
     """A transport without a wire."""
 
@@ -294,14 +296,7 @@ def _dedupe_key(request: WriteRequest) -> DedupeKey | None:
     if request.idempotency_key is not None:
         message = "idempotency_key and producer are two ways to name a write: give one of them"
         raise InvalidRequest(message, field="producer", expected=expected)
-    return check_producer_key(*_tuple(request.producer, ("id", "epoch", "sequence")))
-
-
-def _tuple(value: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
-    if not isinstance(value, tuple | list) or len(value) != len(names):
-        expected = f"({', '.join(names)})"
-        raise InvalidRequest(f"producer must be {expected}, not {value!r}", field="producer", expected=expected)
-    return tuple(value)
+    return check_producer_key(*request.producer)
 
 
 async def _to_the_end(work: asyncio.Task[T]) -> T:

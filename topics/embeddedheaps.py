@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from topics.argumenttypes import checked
 from topics.client.heaptransport import HeapStream, NackRequest, PopRequest
 from topics.client.outage import Outage
 from topics.client.polledstream import PolledStream
@@ -49,6 +50,7 @@ from topics.model import Configured, Dropped
 T = TypeVar("T")
 
 
+@checked
 class EmbeddedHeaps:
     """A `HeapTransport` without a wire."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from proof.mutants.core import CORE
+from proof.mutants.edges import EDGES
 from proof.mutants.engine import ENGINE
 from proof.mutants.mutant import Mutant
 from proof.mutants.server import SERVER
 from proof.mutants.storage import STORAGE
 
-ALL: tuple[Mutant, ...] = (*STORAGE, *CORE, *ENGINE, *SERVER)
+ALL: tuple[Mutant, ...] = (*STORAGE, *CORE, *ENGINE, *SERVER, *EDGES)

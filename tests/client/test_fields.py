@@ -42,3 +42,14 @@ def test_an_unknown_record_field_is_named_with_its_place() -> None:
 def test_what_is_no_mapping_is_left_to_the_engine_to_refuse() -> None:
     records: list[Any] = [5]
     assert check_records(records) == [5]
+
+
+@pytest.mark.parametrize("wrong", [5, "a", b"a", None])
+def test_what_holds_no_records_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidRequest, match=f"records must be a sequence of mappings, not {type(wrong).__name__}"):
+        check_records(wrong)
+
+
+def test_what_is_no_config_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="config must be a mapping of names to values, not list"):
+        check_config([])  # type: ignore[arg-type]

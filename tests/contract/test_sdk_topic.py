@@ -227,7 +227,7 @@ async def test_a_write_has_one_name_only(tmp_path: Path, form: str) -> None:
         orders = client.topic("orders")
         with pytest.raises(errors.InvalidRequest, match="give one of them"):
             await orders.write(1, idempotency_key="k", producer=("p", 1, 1))
-        with pytest.raises(errors.InvalidRequest, match=r"producer must be \(id, epoch, sequence\)"):
+        with pytest.raises(errors.InvalidRequest, match=r"producer must be \("):
             await orders.write(1, producer=("p", 1))
         with pytest.raises(errors.InvalidRequest, match="give one of them"):
             await orders.write(1, partition=0, key="k")

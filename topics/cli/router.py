@@ -19,8 +19,8 @@ from topics.cli.screen import JsonFlag, Screen, counted, printable
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.cli.topic import Yes
 from topics.client import Client
+from topics.client.match import Match
 from topics.client.router import default_name
-from topics.client.transport import Match
 from topics.errors import InvalidRequest
 from topics.routermodel import RouterState
 from topics.wire.router import router_fields

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from topics.client import Topic
-from topics.client.transport import Match
+from topics.client.match import Match
 from topics.errors import InvalidRequest
 
 

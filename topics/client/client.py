@@ -16,6 +16,7 @@ from topics.client.fields import RecordFields
 from topics.client.follow import COMMIT_MS, follow_many, follow_pages
 from topics.client.heap import Heap
 from topics.client.listing import every_topic
+from topics.client.match import Match
 from topics.client.moment import moment_ms
 from topics.client.payload import prepared
 from topics.client.pipeline import Pipeline, every_pipeline
@@ -25,7 +26,7 @@ from topics.client.queue import Queue
 from topics.client.router import Router, RouterFields, default_name, every_router
 from topics.client.table import Table, every_table
 from topics.client.topic import Topic, as_nodes, as_time, check_beginning
-from topics.client.transport import Match, Place, ReadRequest, StageRequest, Transport
+from topics.client.transport import Place, ReadRequest, StageRequest, Transport
 from topics.errors import InvalidRequest
 from topics.heapmodel import HeapInfo
 from topics.model import Aborted, Dropped, Gap, Page, Published, Record, StageState, TopicState

@@ -72,12 +72,22 @@ RECORD_NAMES = frozenset(RecordFields.__annotations__)
 
 def check_config(fields: Mapping[str, object]) -> Mapping[str, object]:
     """`fields`, when all of them are config fields."""
+    if not isinstance(fields, Mapping):
+        expected = "a mapping of names to values"
+        raise InvalidRequest(
+            f"config must be {expected}, not {type(fields).__name__}", field="config", expected=expected
+        )
     _refuse_strangers(fields.keys() - CONFIG_NAMES, CONFIG_NAMES, "config")
     return fields
 
 
 def check_records(records: Iterable[RecordFields]) -> Sequence[Mapping[str, Any]]:
     """The records, when none of them has a field that records do not have."""
+    if not isinstance(records, Iterable) or isinstance(records, str | bytes):
+        expected = "a sequence of mappings"
+        raise InvalidRequest(
+            f"records must be {expected}, not {type(records).__name__}", field="records", expected=expected
+        )
     listed: list[Mapping[str, Any]] = list(records)
     for index, record in enumerate(listed):
         if isinstance(record, Mapping) and not record.keys() <= RECORD_NAMES:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from topics.client.match import Match
 from topics.leasemodel import LeasePage
 from topics.model import AckedJobs, ClaimedJobs, CompletedJobs, ExtendedJobs, NackedJobs, Redriven
-
-if TYPE_CHECKING:
-    from topics.client.transport import Match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

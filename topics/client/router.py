@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from difflib import get_close_matches
 from typing import Final, Literal, TypedDict, Unpack
 
+from topics.client.match import Match
 from topics.client.routertransport import RouterTransport
-from topics.client.transport import Match
 from topics.errors import InvalidRequest
 from topics.routermodel import Guarantee, RouterDropped, RouterState
 

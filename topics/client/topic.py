@@ -9,10 +9,11 @@ from topics.client.cursors import CursorStore
 from topics.client.fields import ConfigFields, RecordFields, check_config
 from topics.client.follow import COMMIT_MS, follow
 from topics.client.group import Group
+from topics.client.match import Match
 from topics.client.payload import prepared
 from topics.client.producer import Producer, TopicProducer
 from topics.client.produceroptions import ProducerFields
-from topics.client.transport import DeleteRequest, Match, Place, ReadRequest, Transport, WriteRequest
+from topics.client.transport import DeleteRequest, Place, ReadRequest, Transport, WriteRequest
 from topics.errors import InvalidRequest
 from topics.groupmodel import GroupState
 from topics.limits import U64_MAX

@@ -16,6 +16,7 @@ from topics.client.catalogtransport import CatalogTransport
 from topics.client.grouptransport import GroupTransport
 from topics.client.heaptransport import HeapTransport
 from topics.client.jobtransport import JobTransport
+from topics.client.match import Match
 from topics.client.outage import Outage
 from topics.client.routertransport import RouterTransport
 from topics.client.sqltransport import SqlTransport
@@ -38,9 +39,6 @@ T = TypeVar("T", covariant=True)
 
 Seen = Page | Dropped
 """What a watch gives: a page of a topic, or the news of its end."""
-
-Match = str | tuple[str, str, str] | list[str]
-"""A tag, or `["tag", "Eq", tag]`, or `["tag", "Glob", "prefix*"]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,35 @@
+"""Mutants of what stands between callers in Python and the engine: values of other types than verbs declare."""
+
+from __future__ import annotations
+
+from proof.mutants.mutant import Mutant
+
+_TYPES = "topics/argumenttypes.py"
+_TESTS = "tests/test_argumenttypes.py"
+
+EDGES = (
+    Mutant(
+        "argument-of-any-type-stored",
+        "what the engine in a process is handed has the type that its verb declares",
+        _TYPES,
+        "    return type(value) is int or (isinstance(value, int) and not isinstance(value, bool))\n",
+        "    return isinstance(value, int | float)\n",
+        (_TESTS + "::test_what_would_have_been_stored_is_refused_and_the_directory_opens_again",),
+    ),
+    Mutant(
+        "lone-surrogate-stored",
+        "a text that no file can hold comes no further than the verb",
+        _TYPES,
+        "    return isinstance(value, str) and (value.isascii() or _encodes(value))\n",
+        "    return isinstance(value, str)\n",
+        (_TESTS + "::test_what_would_have_been_stored_is_refused_and_the_directory_opens_again",),
+    ),
+    Mutant(
+        "argument-checked-by-the-first-of-its-kind",
+        "a request that fits does not let others in",
+        _TYPES,
+        "        if all(each in at_once for (_, at_once, _), each in zip(parts, types, strict=True)):\n",
+        "        if parts:\n",
+        (_TESTS + "::test_a_type_that_fits_once_does_not_let_others_in",),
+    ),
+)
