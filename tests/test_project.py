@@ -26,7 +26,15 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"
 OPENS_FILES = {"topics/storage/fs.py", "topics/storage/realfs.py", "topics/cli/streams.py"}
 FILE_MODULES = {"os", "io", "mmap", "fcntl", "shutil", "tempfile", "pathlib", "glob"}
 # Reading the environment and joining names touch no file.
-HARMLESS = {"os.environ", "os.path.join", "os.path.basename", "os.path.dirname", "os.path.abspath", "shutil.which"}
+HARMLESS = {
+    "os.environ",
+    "os.getpid",
+    "os.path.join",
+    "os.path.basename",
+    "os.path.dirname",
+    "os.path.abspath",
+    "shutil.which",
+}
 READS_TIME = {"topics/clock.py"}
 
 Files = Mapping[str, str]

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -169,6 +172,44 @@ def test_errors_are_the_same(tmp_path: Path) -> None:
     with pytest.raises(errors.NotReady):
         client.topic("orders").write(1)
     client.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_is_told_that_the_client_is_not_its_own(tmp_path: Path) -> None:
+    """In a process of its own: nothing of the tests' is forked. Who leaves `with` in the child closes nothing."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    parent, child = done.stdout.split()[0], done.stdout.splitlines()[1]
+    assert child.startswith(f"this client is open in process {parent}, and does nothing in one that was forked from it")
+    assert done.stdout.splitlines()[2:] == ["0", "[1, 2]", "own 1"]
+
+
+FORKING = """
+import os, sys, topics
+path = sys.argv[1]
+print(os.getpid(), flush=True)
+with topics.sync.open(path + "/data") as client:
+    client.topic("t").write(1)
+    pid = os.fork()
+    if not pid:
+        try:
+            client.topic("t").write(3)
+        except topics.errors.InvalidRequest as error:
+            print(error, flush=True)
+        sys.exit(0)
+    print(os.waitpid(pid, 0)[1], flush=True)
+    client.topic("t").write(2)
+    print([record.data for record in client.topic("t").diff().records], flush=True)
+unused = topics.sync.open(path + "/child")
+pid = os.fork()
+if not pid:
+    with unused as client:
+        print("own", client.topic("t").write(1).last_seq, flush=True)
+    sys.exit(0)
+os.waitpid(pid, 0)
+"""
 
 
 def test_no_thread_is_left_behind(tmp_path: Path) -> None:

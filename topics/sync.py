@@ -347,7 +347,10 @@ class Client(Face[client.Client]):
         self.close()
 
     def close(self) -> None:
-        """Finish what was begun, store everything, let go of the engine. Leaving `with` does it."""
+        """Finish what was begun, store everything, let go of the engine. Leaving `with` does it. In a process that was
+        forked meanwhile it does nothing: the client is open in the other one."""
+        if self._portal.is_inherited:
+            return
         try:
             self._portal.run(self._behind.close())
         finally:

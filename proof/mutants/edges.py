@@ -1,4 +1,4 @@
-"""Mutants of what stands between callers in Python and the engine: values of other types than verbs declare."""
+"""Mutants of what stands between callers in Python and the engine: types of arguments, and processes that fork."""
 
 from __future__ import annotations
 
@@ -31,5 +31,13 @@ EDGES = (
         "        if all(each in at_once for (_, at_once, _), each in zip(parts, types, strict=True)):\n",
         "        if parts:\n",
         (_TESTS + "::test_a_type_that_fits_once_does_not_let_others_in",),
+    ),
+    Mutant(
+        "client-closed-by-a-forked-process",
+        "a client is closed by the process that has opened it",
+        "topics/sync.py",
+        "        if self._portal.is_inherited:\n            return\n",
+        "",
+        ("tests/test_sync.py::test_a_forked_process_is_told_that_the_client_is_not_its_own",),
     ),
 )

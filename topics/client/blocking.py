@@ -9,6 +9,9 @@ A face stands before an asyncio object and has its methods, made from them and n
 
 Names, signatures and docstrings are those of the originals, for `help()` and for type checkers alike. All faces of
 one client share a `Portal`: the loop, the thread it runs in, and the way into it.
+
+A process that is forked has a copy of all that but for the thread: calls would wait for ever, and a second loop would
+drive what is the first process's. So a portal serves the process that it has started in.
 """
 
 from __future__ import annotations
@@ -18,7 +21,10 @@ import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from os import getpid
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from topics.errors import InvalidRequest
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -36,10 +42,22 @@ class Portal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._pid = getpid()
+        """Of the process in which the loop runs."""
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it came with a fork, from the process that it serves."""
+        return self._loop is not None and self._pid != getpid()
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run on the loop, and wait for the result here."""
-        future = asyncio.run_coroutine_threadsafe(work, self._running_loop())
+        try:
+            loop = self._running_loop()
+        except InvalidRequest:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return future.result()
         except BaseException:
@@ -50,15 +68,22 @@ class Portal:
     def close(self) -> None:
         """Stop the loop when it has nothing left to do, and end its thread."""
         loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
+        if loop is None or thread is None or self.is_inherited:
             return
         self._loop = self._thread = None
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self.is_inherited:
+            raise InvalidRequest(
+                f"this client is open in process {self._pid}, and does nothing in one that was forked from it: open "
+                "another one here (an engine in a process is open in that process alone)",
+                expected="a client of this process",
+            )
         with self._starting:
             if self._loop is None:
+                self._pid = getpid()
                 self._loop = asyncio.new_event_loop()
                 # A program that forgets to close may still end.
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name="topics", daemon=True)
