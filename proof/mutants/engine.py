@@ -23,6 +23,14 @@ _TESTS = "tests/engine/"
 
 ENGINE = (
     Mutant(
+        "image-not-understood-not-told",
+        "an entry of a snapshot that nobody here understands is told by its key",
+        _RESTORE,
+        "MEANINGLESS = (*UNREADABLE, LookupError, OverflowError, InvalidRequest)\n",
+        "MEANINGLESS = (InvalidRequest,)\n",
+        (_TESTS + "test_restore.py",),
+    ),
+    Mutant(
         "segment-of-another-directory-taken",
         "a segment file holds what its snapshot says, or is refused",
         _RESTORE,

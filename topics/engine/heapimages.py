@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from topics.core.heap import Counts, Heap
-from topics.core.heaporder import Order, OrderImage
+from topics.core.heaporder import Order, OrderImage, SortedRun
 from topics.core.leases import LeaseTable
 from topics.core.log import Log
 from topics.heapmodel import Failure
@@ -68,6 +68,11 @@ def gone(job: Job, log: Log) -> None:
     if isinstance(log.queue, Heap):
         log.queue.order.clear()
         job.removes.update(run_key(log.log_id, number) for number in log.queue.order.take_gone())
+
+
+def check_run(stored: bytes) -> None:
+    """Raises `ValueError` when it is no run."""
+    SortedRun.parse(stored)
 
 
 def restore(log: Log, image: LogImage, state: Mapping[bytes, bytes]) -> None:

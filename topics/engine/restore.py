@@ -1,12 +1,15 @@
 """From the images of a snapshot to the state of an engine, before the WAL's facts come on top.
 
 Who restores decides which runs a log gets: opening takes those the image names and refuses when one is not as it was,
-a repair takes what is left of them.
+a repair takes what is left of them. An image that is whole and says nothing to us is refused by both: to do without it
+would lose what it says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 from topics.core.batch import OpenStage
 from topics.core.heap import queue_for
@@ -17,11 +20,16 @@ from topics.core.run import Run
 from topics.engine import accountimages, catalogimages, heapimages, images, routerimages
 from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer
 from topics.engine.images import LogImage, MetaImage, RunImage, StageImage, TopicImage
-from topics.errors import Damaged
+from topics.errors import Damaged, InvalidRequest
+from topics.storage.frame import UNREADABLE
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
 
+R = TypeVar("R")
 TakeRuns = Callable[[Log, LogImage], list[Run]]
+
+MEANINGLESS = (*UNREADABLE, LookupError, OverflowError, InvalidRequest)
+"""What comes of an image that is not what this version writes: names and numbers in it lead nowhere."""
 
 
 class Restorer:
@@ -41,26 +49,45 @@ class Restorer:
     def load(self, state: Mapping[bytes, bytes]) -> None:
         self._state = state
         if images.META_KEY in state:
-            self._restore_meta(images.decode_meta(state[images.META_KEY]))
-        self._logs = {int(key[2:]): images.decode_log(value) for key, value in state.items() if key.startswith(b"l/")}
+            self._restore_meta(self._read(images.META_KEY, images.decode_meta))
+        for key, value in state.items():
+            if key.startswith(b"l/"):
+                with self._understood(key):
+                    self._logs[int(key[2:])] = images.decode_log(value)
+            elif key.startswith(heapimages.KEY):
+                with self._understood(key):
+                    heapimages.check_run(value)
         for key, value in state.items():
             if key.startswith(b"t/"):
-                self._restore_topic(images.decode_topic(value))
+                self._restore_topic(self._read(key, images.decode_topic))
             elif key.startswith(b"r/"):
-                self._machine.routers.put(routerimages.restore_router(routerimages.decode_router(value)))
+                with self._understood(key):
+                    self._machine.routers.put(routerimages.restore_router(routerimages.decode_router(value)))
             elif key.startswith(b"s/"):
-                self._restore_stage(images.decode_stage(value))
+                self._restore_stage(self._read(key, images.decode_stage))
             else:
-                catalogimages.restore(self._machine.catalog, key, value)
-                accountimages.restore(self._machine.accounts, key, value)
+                with self._understood(key):
+                    catalogimages.restore(self._machine.catalog, key, value)
+                    accountimages.restore(self._machine.accounts, key, value)
         batches = self._machine.batches
-        for key, value in sorted(state.items()):
+        for key in sorted(state):
             if key.startswith(b"b/"):
-                batches.restore(images.restore_batch(images.decode_batch(value)))
+                batches.restore(images.restore_batch(self._read(key, images.decode_batch)))
         self._machine.changed = set()
         self._machine.routers.changed = set()
         batches.changed_stages = set()
         batches.changed_batches = set()
+
+    def _read(self, key: bytes, decode: Callable[[bytes], R]) -> R:
+        with self._understood(key):
+            return decode(self._state[key])
+
+    @contextmanager
+    def _understood(self, key: bytes) -> Iterator[None]:
+        try:
+            yield
+        except MEANINGLESS as error:
+            raise _not_understood(self._store, key, error) from error
 
     def _restore_meta(self, meta: MetaImage) -> None:
         self._machine.next_log_id = meta.next_log_id
@@ -99,16 +126,28 @@ class Restorer:
         if image is None:
             return
         self._positions[log.log_id] = image.position
-        heapimages.restore(log, image, self._state)
-        images.restore_log(log, image)
+        with self._understood(images.log_key(log.log_id)):
+            heapimages.restore(log, image, self._state)
+            images.restore_log(log, image)
         log.runs = self._take_runs(log, image)
         heads = {}
         for number in image.chunks:
             chunk = self._state.get(images.chunk_key(log.log_id, number))
             if chunk is not None:
                 heads[number] = chunk[:CHUNK_HEAD_BYTES]
-                log.dedupe.load_chunk(chunk, self.now_ms, window_ms)
+                with self._understood(images.chunk_key(log.log_id, number)):
+                    log.dedupe.load_chunk(chunk, self.now_ms, window_ms)
         self._checkpointer.restore_chunks(log.log_id, heads)
+
+
+def _not_understood(store: Store, key: bytes, error: Exception) -> Damaged:
+    place, name = f"{store.directory}/snapshots", key.decode(errors="replace")
+    return Damaged(
+        f"{place}: the entry {name} of snapshot {store.snapshots.number} is whole, but cannot be read: {error}. Most "
+        "likely a newer version has written it: open the directory with that one",
+        file=place,
+        key=name,
+    )
 
 
 def stored_runs(store: Store, log: Log, image: LogImage) -> list[Run]:

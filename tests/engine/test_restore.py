@@ -1,0 +1,107 @@
+"""Entries of a snapshot that are whole, and that nobody here understands: as a newer version may write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from tests.core.accountrig import HASH
+from tests.core.catalogrig import pipeline, table
+from tests.engine.heaprig import HeapRig
+from tests.engine.routerrig import put
+from tests.engine.test_fsck import run
+from topics.accountmodel import Role
+from topics.core import heaporder
+from topics.core.accountcommands import AddKey, AddUser, BeginSession
+from topics.core.dedupe import IdempotencyKey
+from topics.core.leasecolumns import LeaseColumns
+from topics.core.pipelinecommands import PutPipeline, PutTable
+from topics.engine import images
+from topics.engine.images import LogImage
+from topics.errors import Damaged
+from topics.heapmodel import NewMessage
+from topics.testing.fakedisk import FakeDisk
+
+KINDS = ("a/", "b/", "d/", "h/", "i/", "k/", "l/", "m", "p/", "r/", "s/", "t/", "u/")
+
+
+@pytest.fixture(autouse=True)
+def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in {"HEAP_YOUNG_MESSAGES": 50, "HEAP_YOUNG_BATCH_MAX": 20, "HEAP_RUN_MESSAGES": 200}.items():
+        monkeypatch.setattr(heaporder, name, size)
+
+
+def filled() -> HeapRig:
+    """Something of everything that a snapshot has entries of."""
+    rig = HeapRig()
+    rig.heap()
+    rig.batch(*[("h", NewMessage(payload=b"%d" % n, priority=n)) for n in range(100)])
+    rig.pop()
+    rig.configure("jobs", type="queue", durability="fsync")
+    rig.write("jobs", 1, 2, key=IdempotencyKey("first"))
+    put(rig, "jobs", "copies")
+    rig.stage("later", "jobs", 3)
+    rig.stage("now", "jobs", 4)
+    rig.driver.wait(rig.publish("now"))
+    rig.driver.do(AddUser("ada", "ada@example.org", Role.ADMIN, HASH))
+    rig.driver.do(AddKey("k-ada", "ada", HASH, ("read",), (), "ada"))
+    rig.driver.do(BeginSession("s-ada", "ada", 1 << 40))
+    rig.driver.do(PutTable("orders", table()))
+    rig.driver.do(PutPipeline("flow", pipeline()))
+    rig.checkpoint()
+    return rig
+
+
+def rewritten(change: Callable[[dict[bytes, bytes]], bytes]) -> tuple[FakeDisk, bytes]:
+    """A disk whose snapshot has one entry that is another; and its key."""
+    rig = filled()
+    state = rig.engine.store.snapshots.load()
+    key = change(state)
+    rig.engine.store.snapshots.reset(state)
+    return rig.disk.kill(), key
+
+
+def assert_refused(disk: FakeDisk, key: bytes) -> None:
+    """By whoever opens the directory and by whoever repairs it, and nothing is changed."""
+    before = {path: content for path, content in disk.contents().items() if not path.endswith("/lock")}
+    why = f"the entry {key.decode()} of snapshot .* is whole, but cannot be read: .*open the directory with that one"
+    with pytest.raises(Damaged, match=why):
+        HeapRig(disk=disk)
+    for repair in (False, True):
+        with pytest.raises(Damaged, match=why):
+            run(disk, repair=repair)
+    after = {path: content for path, content in disk.contents().items() if not path.endswith("/lock")}
+    assert after == before, "what a newer version can read is left alone"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_entry_that_is_not_understood_is_told_by_its_key(kind: str) -> None:
+    def spoil(state: dict[bytes, bytes]) -> bytes:
+        assert {key.decode()[:2] for key in state} == set(KINDS), "each kind is here, and no other"
+        key = next(key for key in state if key.startswith(kind.encode()))
+        state[key] = b"\xc1" * 17
+        return key
+
+    assert_refused(*rewritten(spoil))
+
+
+def test_leases_that_lead_nowhere_are_told_by_the_key_of_their_log() -> None:
+    """Bytes of the right form, with a holder that the image does not name."""
+
+    def spoil(state: dict[bytes, bytes]) -> bytes:
+        for key, value in state.items():
+            image = images.decode_log(value) if key.startswith(b"l/") else None
+            if image is not None and image.queue is not None and image.queue.leases.nodes:
+                state[key] = images.encode(without_holders(image))
+                return key
+        raise AssertionError("somebody holds a lease")
+
+    assert_refused(*rewritten(spoil))
+
+
+def without_holders(image: LogImage) -> LogImage:
+    assert image.queue is not None
+    leases = LeaseColumns(*image.queue.leases[:-1], nodes=[])
+    return msgspec.structs.replace(image, queue=msgspec.structs.replace(image.queue, leases=leases))
