@@ -1,4 +1,7 @@
-"""`python -m proof fuzz`: go on fuzzing where the last run left off, until each decoder has had its inputs."""
+"""`python -m proof fuzz`: go on fuzzing where the last run left off, until each decoder has had its inputs.
+
+Inputs add up over the versions of a decoder. One whose code has changed since it was last searched gets a round more.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from proof.fuzz.ledger import Ledger
 from proof.fuzz.shrinking import covering
 from proof.fuzz.targets import TARGETS
 from proof.fuzz.worker import Done, inputs_of, search_apart
+from proof.results import today
 from proof.soak.progress import tell
 
 INPUTS: Final = 10_000_000
@@ -39,7 +43,9 @@ def fuzz(
         bool, Parameter(help="Write a small corpus for the tests out of what was found, and stop.")
     ] = False,
 ) -> int:
-    """Fuzz the decoders (all, or those named) until each has had so many inputs; a run goes on where one left off."""
+    """Fuzz the decoders (all, or those named) until each has had so many inputs; a run goes on where one left off.
+
+    A decoder that has had them and was changed since gets a round more."""
     console = Console()
     unknown = [name for name in decoders if name not in TARGETS]
     if unknown:
@@ -61,7 +67,7 @@ def _rounds(
 ) -> None:
     """Decoders take turns, a few at a time; one whose round is over goes to the line's end until it had enough."""
     columns = (TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    line = deque(name for name in chosen if ledger.of(name).inputs < inputs)
+    line = deque(name for name in chosen if _wants_more(ledger, name, inputs))
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(processes) as pool:
         bars = {name: progress.add_task(name, total=inputs, completed=ledger.of(name).inputs) for name in chosen}
         searching: dict[Future[Done], str] = {}
@@ -71,7 +77,8 @@ def _rounds(
                 name = line.popleft()
                 entry = ledger.of(name)
                 entry.seeds += 1
-                count, seconds = min(ROUND_INPUTS, inputs - entry.inputs), min(ROUND_S, left_s)
+                left = inputs - entry.inputs
+                count, seconds = min(ROUND_INPUTS, left) if left > 0 else ROUND_INPUTS, min(ROUND_S, left_s)
                 told = partial(progress.advance, bars[name])
                 searching[pool.submit(search_apart, name, entry.seeds, count, told, seconds)] = name
             if not searching:
@@ -79,8 +86,13 @@ def _rounds(
             for over in wait(searching, return_when=FIRST_COMPLETED).done:
                 name = searching.pop(over)
                 _note(ledger, name, over.result(), console)
-                if ledger.of(name).inputs < inputs:
+                if _wants_more(ledger, name, inputs):
                     line.append(name)
+
+
+def _wants_more(ledger: Ledger, name: str, inputs: int) -> bool:
+    entry = ledger.of(name)
+    return entry.inputs < inputs or entry.code != TARGETS[name].code
 
 
 def _note(ledger: Ledger, name: str, done: Done, console: Console) -> None:
@@ -90,6 +102,7 @@ def _note(ledger: Ledger, name: str, done: Done, console: Console) -> None:
     entry.arcs = max(entry.arcs, done.arcs)
     entry.crashes = len(done.crashes)
     entry.seconds = round(entry.seconds + done.seconds, 1)
+    entry.date, entry.code = today(), TARGETS[name].code
     ledger.save()
     for crash in done.crashes:
         console.print(f"{name}: {crash.what} at {crash.where}: {crash.data[:200]!r}", markup=False)

@@ -27,6 +27,10 @@ class Entry:
     crashes: int = 0
     """Found and not fixed yet: those that the last search came upon."""
     seconds: float = 0.0
+    date: str = ""
+    """Of the last search."""
+    code: str = ""
+    """What was searched last, see `Target.code`."""
     command: str = ""
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from hashlib import sha256
+from inspect import getsource
 from types import ModuleType
 from typing import Final
 
 from topics.limits import KIB, MIB
 
 Run = Callable[[bytes], Hashable]
+CODE_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,14 @@ class Target:
     """Inputs grow no longer."""
     memory_factor: int = 512
     """An input of n bytes may take `MEMORY_BYTES_FREE` and so many times n at its peak."""
+
+    @property
+    def code(self) -> str:
+        """A hash of the modules, as they are written."""
+        digest = sha256()
+        for module in self.modules:
+            digest.update(getsource(module).encode())
+        return digest.hexdigest()[:CODE_DIGITS]
 
 
 MEMORY_BYTES_FREE: Final = 1 * MIB

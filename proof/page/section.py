@@ -60,7 +60,9 @@ SECTIONS = (
         "Fuzzing",
         "Every decoder gets inputs that are made from what reached new lines before. It answers with a value or with "
         "an error of its own, never with anything else. `inputs` are those that were made and run; of these, the lines "
-        "that `traced` ones took were looked at: one in so many, and each that was answered in a way of its own.",
+        "that `traced` ones took were looked at: one in so many, and each that was answered in a way of its own. They "
+        "add up over the versions of a decoder; `date` and `code`, a hash of its modules, are of the last search, and "
+        "one that was changed since gets another.",
         "make soak ONLY=fuzz",
         {"decoders.inputs": FUZZ_INPUTS},
     ),

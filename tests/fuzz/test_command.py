@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from proof.fuzz import command
 from proof.fuzz.command import fuzz
 from proof.fuzz.ledger import Ledger
+from proof.fuzz.targets import TARGETS
+from proof.results import today
 
 DECODERS = ("cursors", "frames")
 INPUTS = 600
@@ -33,6 +36,19 @@ def test_each_decoder_gets_its_inputs_and_no_more(ledgers: Path) -> None:
     assert Ledger(ledgers).of("cursors") == entries["cursors"]
     assert fuzz("frames", inputs=2 * INPUTS, processes=2) == 0
     assert (Ledger(ledgers).of("frames").inputs, Ledger(ledgers).of("frames").seeds) == (2 * INPUTS, 2)
+
+
+def test_a_decoder_that_was_changed_is_searched_again(ledgers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fuzz("cursors", inputs=INPUTS, processes=1) == 0
+    first = Ledger(ledgers).of("cursors")
+    assert first.code == TARGETS["cursors"].code and first.date == today()
+    other = replace(TARGETS["cursors"], modules=TARGETS["frames"].modules)
+    assert other.code == TARGETS["frames"].code != first.code
+    monkeypatch.setitem(TARGETS, "cursors", other)
+    for _ in range(2):  # Once for a change, not each time.
+        assert fuzz("cursors", inputs=INPUTS, processes=1) == 0
+    again = Ledger(ledgers).of("cursors")
+    assert (again.inputs, again.seeds, again.code) == (2 * INPUTS, 2, other.code)
 
 
 def test_a_run_ends_when_its_minutes_are_over(ledgers: Path) -> None:
