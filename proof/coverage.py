@@ -81,7 +81,7 @@ def coverage(*tests: str, processes: int = 2, again: bool = False) -> int:
     PAGE.write_text("\n".join(page(headings(rooms), given)) + "\n")
     found = list(problems(rooms, given))
     for problem in found:
-        console.print(problem, highlight=False, soft_wrap=True)
+        console.print(problem, markup=False, highlight=False, soft_wrap=True)
     return failed or bool(found)
 
 

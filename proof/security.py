@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from proof.results import RESULTS, save
@@ -59,7 +60,7 @@ def security(
         return EXIT_FAILED
     report = read(path.read_bytes())
     for name in report.skipped:
-        console.print(f"[yellow]skipped[/yellow] {name}", highlight=False)
+        console.print(f"[yellow]skipped[/yellow] {escape(name)}", highlight=False)
     counts = {**report.counts, "tests": report.tests.total(), "failed": report.failed, "skipped": len(report.skipped)}
     save(NAME, COMMAND, {"tree": tree_hash(), **counts, "subjects": dict(report.tests)}, results)
     table = Table("count", "value", title=f"{counts['tests']} tests, {report.failed} failed")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from proof.faults.catalogue import PAGE, counts_of, faults_of
@@ -24,7 +25,7 @@ def faults(*, results: Annotated[Path, Parameter(help="Where results are kept.")
     found = list(faults_of(PAGE.read_text()))
     wrong = problems(found)
     for problem in wrong:
-        console.print(f"[red]wrong[/red] {problem}", highlight=False)
+        console.print(f"[red]wrong[/red] {escape(problem)}", highlight=False)
     if wrong:
         return EXIT_PROBLEMS
     counts = counts_of(found)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -52,7 +53,7 @@ def mutants(
     try:
         _try_all(console, left, tree, known, results)
     except CannotTry as error:
-        console.print(f"[red]cannot try[/red] {error}", highlight=False)
+        console.print(f"[red]cannot try[/red] {escape(str(error))}", highlight=False)
         return EXIT_CANNOT
     console.print(_table(chosen, known))
     survivors = [mutant.name for mutant in chosen if not known[mutant.name]["killed"]]
@@ -96,6 +97,6 @@ def _table(chosen: Sequence[Mutant], known: dict[str, Result]) -> Table:
     table = Table("mutant", "what it breaks", "file", "killed by", "seconds", title="Mutants")
     for mutant in chosen:
         found = known[mutant.name]
-        by = found["by"] if found["killed"] else "[bold red]SURVIVED[/bold red]"
+        by = escape(found["by"]) if found["killed"] else "[bold red]SURVIVED[/bold red]"
         table.add_row(mutant.name, mutant.breaks, mutant.file, by, f"{found['seconds']:.1f}")
     return table

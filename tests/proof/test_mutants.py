@@ -10,10 +10,10 @@ import pytest
 
 from proof.faults.tests import exists
 from proof.mutants import ALL, command
-from proof.mutants.command import EXIT_CANNOT, EXIT_SURVIVOR, mutants
+from proof.mutants.command import COMMAND, EXIT_CANNOT, EXIT_SURVIVOR, mutants
 from proof.mutants.mutant import Applied, Mutant
 from proof.mutants.trial import CannotTry, Copy, first_failure
-from proof.results import load
+from proof.results import load, save
 from proof.tree import ROOT, tree_hash
 
 MUTANTS_MIN = 60
@@ -97,3 +97,13 @@ def test_some_are_tried_kept_and_told(
     assert mutants(only=tuple(mutant.name for mutant in QUICK), results=tmp_path) == 0, (
         "what was killed is not tried again"
     )
+
+
+def test_a_test_whose_name_looks_like_markup_is_told_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = QUICK[0].name
+    found = {"breaks": "", "file": "f.py", "killed": True, "by": "t.py::test_it[/data/1-red]", "seconds": 1.0}
+    save("mutants", COMMAND, {"tree": tree_hash(), "mutants": {name: found}}, tmp_path)
+    assert mutants(only=(name,), results=tmp_path) == 0
+    assert found["by"] in capsys.readouterr().out

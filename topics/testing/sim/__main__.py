@@ -74,7 +74,8 @@ def _many(given: argparse.Namespace, console: Console, told: Told) -> int:
             progress.update(task, completed=done)
             told(done, given.seeds)
             if result.violations:
-                progress.console.print(f"{result.violations[0]}\n  {replay_command(result.seed)}", style="red")
+                found = f"{result.violations[0]}\n  {replay_command(result.seed)}"
+                progress.console.print(found, style="red", markup=False)
 
         tally = run_many(
             given.first,
