@@ -50,6 +50,7 @@ TopicsError
 ├── HeadersTooLarge             431  headers_too_large
 ├── Internal                    500  internal
 │   └── Damaged                 500  damaged
+│       └── NotUnderstood       500  not_understood
 ├── NotInstalled                501  not_installed
 └── Unavailable
     ├── NotReady                503  not_ready
@@ -373,6 +374,13 @@ class Damaged(Internal):
 
     code = "damaged"
     grpc_code = "DATA_LOSS"
+
+
+class NotUnderstood(Damaged):
+    """Stored bytes are whole, and this version does not read them: a newer one has written them, and reads them. A
+    repair refuses them as well, and nothing is changed."""
+
+    code = "not_understood"
 
 
 class NotInstalled(TopicsError):

@@ -31,6 +31,14 @@ ENGINE = (
         (_TESTS + "test_restore.py",),
     ),
     Mutant(
+        "newer-format-repaired",
+        "a repair leaves alone what a newer version has written",
+        "topics/engine/findings.py",
+        "        if isinstance(damage, NotUnderstood):\n            raise damage\n",
+        "",
+        (_TESTS + "test_restore.py",),
+    ),
+    Mutant(
         "segment-of-another-directory-taken",
         "a segment file holds what its snapshot says, or is refused",
         _RESTORE,

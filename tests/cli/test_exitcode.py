@@ -19,7 +19,7 @@ EXPECTED = {
     Exit.UNREACHABLE: {
         "Unavailable NotReady ShuttingDown Throttled RequestTimeout ConnectionFailed TimedOut BackupInterrupted"
     },
-    Exit.FAILED: {"Internal Damaged LogStopped Deposed"},
+    Exit.FAILED: {"Internal Damaged NotUnderstood LogStopped Deposed"},
 }
 CASES = [(name, code) for code, lists in EXPECTED.items() for names in lists for name in names.split()]
 

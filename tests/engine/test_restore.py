@@ -1,4 +1,4 @@
-"""Entries of a snapshot that are whole, and that nobody here understands: as a newer version may write them."""
+"""What is whole, and nobody here understands: entries of a snapshot, and files, as a newer version may write them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from xxhash import xxh3_64_intdigest
 
 from tests.core.accountrig import HASH
 from tests.core.catalogrig import pipeline, table
+from tests.engine.damage import disk_of
 from tests.engine.heaprig import HeapRig
 from tests.engine.routerrig import put
-from tests.engine.test_fsck import run
+from tests.engine.test_fsck import run, without_lock
 from topics.accountmodel import Role
 from topics.core import heaporder
 from topics.core.accountcommands import AddKey, AddUser, BeginSession
@@ -20,8 +22,9 @@ from topics.core.leasecolumns import LeaseColumns
 from topics.core.pipelinecommands import PutPipeline, PutTable
 from topics.engine import images
 from topics.engine.images import LogImage
-from topics.errors import Damaged
+from topics.errors import NotUnderstood
 from topics.heapmodel import NewMessage
+from topics.storage import frame
 from topics.testing.fakedisk import FakeDisk
 
 KINDS = ("a/", "b/", "d/", "h/", "i/", "k/", "l/", "m", "p/", "r/", "s/", "t/", "u/")
@@ -64,16 +67,18 @@ def rewritten(change: Callable[[dict[bytes, bytes]], bytes]) -> tuple[FakeDisk, 
 
 
 def assert_refused(disk: FakeDisk, key: bytes) -> None:
-    """By whoever opens the directory and by whoever repairs it, and nothing is changed."""
-    before = {path: content for path, content in disk.contents().items() if not path.endswith("/lock")}
-    why = f"the entry {key.decode()} of snapshot .* is whole, but cannot be read: .*open the directory with that one"
-    with pytest.raises(Damaged, match=why):
+    assert_left_alone(disk, f"the entry {key.decode()} of snapshot [0-9]+ is whole, but cannot be read: .*")
+
+
+def assert_left_alone(disk: FakeDisk, why: str) -> None:
+    """By whoever opens the directory and by whoever repairs it: a newer version can read what is there."""
+    before, why = without_lock(disk), f"{why}; most likely a newer version has written it; open the directory with that"
+    with pytest.raises(NotUnderstood, match=why):
         HeapRig(disk=disk)
     for repair in (False, True):
-        with pytest.raises(Damaged, match=why):
+        with pytest.raises(NotUnderstood, match=why):
             run(disk, repair=repair)
-    after = {path: content for path, content in disk.contents().items() if not path.endswith("/lock")}
-    assert after == before, "what a newer version can read is left alone"
+    assert without_lock(disk) == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,3 +110,26 @@ def without_holders(image: LogImage) -> LogImage:
     assert image.queue is not None
     leases = LeaseColumns(*image.queue.leases[:-1], nodes=[])
     return msgspec.structs.replace(image, queue=msgspec.structs.replace(image.queue, leases=leases))
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/data/wal/0-0000000001.wal", "WAL"),
+        ("/data/segments/000000000001.data", "segment"),
+        ("/data/snapshots/000000000001.delta", "snapshot"),
+    ],
+    ids=["wal", "segment", "snapshot"],
+)
+def test_a_file_in_the_format_of_another_version_is_left_alone(path: str, what: str) -> None:
+    contents = filled().disk.kill().contents()
+    version = contents[path].index(b"\xa7version\x01")
+    header = frame.parse(memoryview(contents[path]), 0, 0)
+    assert header is not None and header.offset < version < header.end, "the header says the version"
+    content = bytearray(contents[path])
+    content[version + len(b"\xa7version")] = 2
+    sum_at = header.end - frame.CHECKSUM.size
+    frame.CHECKSUM.pack_into(content, sum_at, xxh3_64_intdigest(content[:sum_at], 0))
+    assert_left_alone(
+        disk_of(contents | {path: bytes(content)}), f"{path} is in {what} format 2; this program reads format 1"
+    )

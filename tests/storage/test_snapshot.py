@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.storage.samples import SALT, flip, read_bytes, reword
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.storage import frame, snapshot
 from topics.storage.frame import Kind
 from topics.storage.fs import FileSystem
@@ -297,12 +297,6 @@ def one_delta() -> tuple[FakeDisk, str]:
 @pytest.mark.parametrize(
     ("kind", "body", "message", "left"),
     [
-        (
-            Kind.FILE_HEADER,
-            msgspec.msgpack.encode(SnapshotHeader(FORMAT_VERSION + 1, 1, 0, SALT, 0)),
-            f"snapshot format {FORMAT_VERSION + 1}; this program reads format {FORMAT_VERSION}",
-            {},
-        ),
         (Kind.FILE_HEADER, b"\xc1", "the header of snapshot 1 is damaged", {b"a": b"1", b"b": b"2"}),
         (Kind.PUT, b"\x01\0", "an entry of snapshot 1 is none", {b"b": b"2"}),
         (Kind.PUT, b"\x02\0\0\0a", "an entry of snapshot 1 is none", {b"b": b"2"}),
@@ -320,6 +314,18 @@ def test_frames_whose_checksums_are_right_and_that_say_nothing_to_us_are_damage(
     state, damages = store_on(disk).salvage()
     assert state == left
     assert [message in damage.message for damage in damages] == [True]
+
+
+def test_a_format_of_another_version_is_not_salvaged_either() -> None:
+    disk, path = one_delta()
+    header = SnapshotHeader(FORMAT_VERSION + 1, 1, 0, SALT, 0)
+    reword(disk, path, Kind.FILE_HEADER, msgspec.msgpack.encode(header), SALT)
+    before = read_bytes(disk, path)
+    why = f"{path} is in snapshot format {FORMAT_VERSION + 1}; this program reads format {FORMAT_VERSION}"
+    for read in (store_on(disk).load, store_on(disk).salvage):
+        with pytest.raises(NotUnderstood, match=why):
+            read()
+    assert read_bytes(disk, path) == before
 
 
 @pytest.mark.parametrize("keeps_salt", [True, False])

@@ -58,7 +58,9 @@ def test_a_header_is_read_back() -> None:
 
 def test_what_is_no_header_of_this_file_is_refused() -> None:
     newer = msgspec.structs.replace(HEADER, version=FORMAT_VERSION + 1)
-    with pytest.raises(Damaged, match=f"version {FORMAT_VERSION + 1}, this program reads version {FORMAT_VERSION}"):
+    with pytest.raises(
+        Damaged, match=f"is in WAL format {FORMAT_VERSION + 1}; this program reads format {FORMAT_VERSION}"
+    ):
         read_header(view_of(newer), "f", 1, 7)
     for shard, number in ((0, 7), (1, 8)):
         with pytest.raises(Damaged, match="says it is file 7 of shard 1"):

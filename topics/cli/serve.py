@@ -18,7 +18,7 @@ from cyclopts import Parameter
 
 from topics.cli.eventloop import loop_factory
 from topics.clock import SystemClock
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.server.app import Server
 from topics.server.logs import configure
 from topics.server.openfiles import raise_file_limit
@@ -46,6 +46,9 @@ def serve(*, config: str | None = None, **flags: str | bool | None) -> int:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, said))
+    except NotUnderstood as other:
+        _complain(other.message, other.code)
+        return EXIT_FAILED
     except Damaged as damage:
         hint = f"`topics fsck {settings.data_dir}` says what is left, `--repair` keeps everything readable"
         _complain(damage.message if "topics fsck" in damage.message else f"{damage.message}; {hint}", damage.code)

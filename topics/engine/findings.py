@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.model import Reason
 
 
@@ -83,6 +83,9 @@ class Findings:
         self.notes: list[str] = []
 
     def add(self, kind: Kind, damage: Damaged, todo: str) -> None:
+        """Raises what is whole and not understood: to mend it would lose what it says."""
+        if isinstance(damage, NotUnderstood):
+            raise damage
         detail = damage.detail
         self.items.append(
             Finding(

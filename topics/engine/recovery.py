@@ -26,7 +26,7 @@ from topics.engine.report import RecoveryReport
 from topics.engine.reports import Reports
 from topics.engine.restore import Restorer, stored_runs
 from topics.engine.turn import Turn
-from topics.errors import Damaged, LogStopped
+from topics.errors import Damaged, LogStopped, NotUnderstood
 from topics.model import Reason
 from topics.storage.commitlog import Covered
 from topics.storage.committer import Post
@@ -89,6 +89,8 @@ class _Recovery:
         self._load_snapshot()
         try:
             recovery = self._replay()
+        except NotUnderstood:
+            raise
         except Damaged as damage:
             raise self._naming_seqs(damage) from damage
         # A mark may have reached a segment and its snapshot not: then the counts are those of the marks.

@@ -20,8 +20,8 @@ from topics.core.run import Run
 from topics.engine import accountimages, catalogimages, heapimages, images, routerimages
 from topics.engine.checkpoint import CHUNK_HEAD_BYTES, Checkpointer
 from topics.engine.images import LogImage, MetaImage, RunImage, StageImage, TopicImage
-from topics.errors import Damaged, InvalidRequest
-from topics.storage.frame import UNREADABLE
+from topics.errors import Damaged, InvalidRequest, NotUnderstood
+from topics.storage.frame import OTHER_VERSION, UNREADABLE
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
 
@@ -140,11 +140,11 @@ class Restorer:
         self._checkpointer.restore_chunks(log.log_id, heads)
 
 
-def _not_understood(store: Store, key: bytes, error: Exception) -> Damaged:
+def _not_understood(store: Store, key: bytes, error: Exception) -> NotUnderstood:
     place, name = f"{store.directory}/snapshots", key.decode(errors="replace")
-    return Damaged(
-        f"{place}: the entry {name} of snapshot {store.snapshots.number} is whole, but cannot be read: {error}. Most "
-        "likely a newer version has written it: open the directory with that one",
+    return NotUnderstood(
+        f"{place}: the entry {name} of snapshot {store.snapshots.number} is whole, but cannot be read: {error}; "
+        f"{OTHER_VERSION}",
         file=place,
         key=name,
     )

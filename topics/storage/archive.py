@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from topics.errors import Damaged, InvalidRequest
+from topics.errors import Damaged, InvalidRequest, NotUnderstood
 from topics.jsontext import NOT_UNDERSTOOD
 from topics.storage.fs import File, FileSystem
 
@@ -149,8 +149,12 @@ class Archive:
             # The version first: another one may have other fields.
             version = msgspec.json.decode(body, type=dict[str, msgspec.Raw]).get("format")
             if version is not None and bytes(version) != b"%d" % FORMAT_VERSION:
-                message = f"backup format {bytes(version).decode()}; this program reads format {FORMAT_VERSION}"
-                raise self._damaged(0, message)
+                raise NotUnderstood(
+                    f"{self.path} is in backup format {bytes(version).decode()}; this program reads format "
+                    f"{FORMAT_VERSION}; most likely a newer version has written it: restore it with that one",
+                    file=self.path,
+                    offset=0,
+                )
             return msgspec.json.decode(body, type=Manifest)
         except NOT_UNDERSTOOD as error:
             raise self._damaged(BLOCK_BYTES, f"{MANIFEST_NAME} cannot be read: {error}") from error

@@ -43,6 +43,9 @@ _PIECE_BYTES = 64 * 1024
 UNREADABLE = (ValueError, struct.error, msgspec.DecodeError, RecursionError)
 """What reading a body raises that is not what its kind says. Its checksum is right, so its writer knew more than we."""
 
+OTHER_VERSION = "most likely a newer version has written it; open the directory with that one"
+"""What to do about bytes that are `NotUnderstood`."""
+
 _MAGIC_BYTES = struct.pack("<I", MAGIC)
 _PADDING = tuple(bytes(n) for n in range(ALIGN))
 

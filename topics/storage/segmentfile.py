@@ -29,9 +29,9 @@ import msgspec
 from topics.core import block as blocks
 from topics.core.block import Block
 from topics.core.run import DEAD, LIVE
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.storage import frame
-from topics.storage.frame import Frame, Kind
+from topics.storage.frame import OTHER_VERSION, Frame, Kind
 
 FORMAT_VERSION = 1
 DATA_SUFFIX = ".data"
@@ -114,8 +114,9 @@ def read_header(path: str, start: memoryview, number: int) -> tuple[DataHeader, 
     except frame.UNREADABLE as error:
         raise Damaged(f"{path} is no segment: {error}", file=path, offset=0) from error
     if header.version != FORMAT_VERSION:
-        raise Damaged(
-            f"{path} is in segment format {header.version}; this program reads format {FORMAT_VERSION}",
+        raise NotUnderstood(
+            f"{path} is in segment format {header.version}; this program reads format {FORMAT_VERSION}; "
+            f"{OTHER_VERSION}",
             file=path,
             offset=0,
         )

@@ -17,8 +17,8 @@ they follow, the chain is read back and written as one base, and what it replace
 that happens each time the deltas have doubled what there is to read, its cost is a constant factor of what changed.
 
 Loading takes the newest base and every delta behind it. A number missing between them, a bad frame or an end that does
-not count right is `Damaged`. That the newest delta itself is missing cannot be seen here: whoever relies on a snapshot
-remembers its number.
+not count right is `Damaged`; a format of another version is `NotUnderstood`, also for a salvage. That the newest delta
+itself is missing cannot be seen here: whoever relies on a snapshot remembers its number.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from topics.clock import Clock
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.storage import frame
 from topics.storage.draft import TEMP_SUFFIX, Draft
-from topics.storage.frame import Frame, Kind
+from topics.storage.frame import OTHER_VERSION, Frame, Kind
 from topics.storage.fs import FileSystem
 
 FORMAT_VERSION = 1
@@ -270,8 +270,12 @@ def _read_contents(path: str, view: memoryview, number: int, previous: int, on_d
     if header is None:
         report(0, f"the header of snapshot {number} is damaged", None if salt is None else ())
     elif header.version != FORMAT_VERSION:
-        report(0, f"snapshot format {header.version}; this program reads format {FORMAT_VERSION}")
-        return contents
+        raise NotUnderstood(
+            f"{path} is in snapshot format {header.version}; this program reads format {FORMAT_VERSION}; "
+            f"{OTHER_VERSION}",
+            file=path,
+            offset=0,
+        )
     elif (header.number, header.previous) != (number, previous):
         report(0, f"holds snapshot {header.number} after {header.previous}, expected {number} after {previous}")
     if salt is None:

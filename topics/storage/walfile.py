@@ -15,9 +15,9 @@ import re
 
 import msgspec
 
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.storage import frame
-from topics.storage.frame import Kind
+from topics.storage.frame import OTHER_VERSION, Kind
 from topics.storage.fs import Buffer
 
 FORMAT_VERSION = 1
@@ -90,8 +90,10 @@ def read_header(view: memoryview, path: str, shard: int, number: int) -> tuple[F
     except frame.UNREADABLE as error:
         raise Damaged(f"the header of {path} cannot be decoded: {error}", file=path, offset=0) from error
     if header.version != FORMAT_VERSION:
-        message = f"{path} has WAL format version {header.version}, this program reads version {FORMAT_VERSION}"
-        raise Damaged(message, file=path, offset=0)
+        message = (
+            f"{path} is in WAL format {header.version}; this program reads format {FORMAT_VERSION}; {OTHER_VERSION}"
+        )
+        raise NotUnderstood(message, file=path, offset=0)
     if (header.shard, header.number) != (shard, number):
         message = f"{path} says it is file {header.number} of shard {header.shard}: it has been renamed or copied"
         raise Damaged(message, file=path, offset=0)

@@ -21,9 +21,10 @@ from dataclasses import replace
 from enum import Enum
 
 from topics.clock import Clock
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.storage.commitlog import Covered, Listener
 from topics.storage.committer import Committer, CommitterSettings, Post, ThreadCommitter
+from topics.storage.frame import OTHER_VERSION
 from topics.storage.fs import FileSystem
 from topics.storage.tier import shred
 from topics.storage.wal import Wal, WalSettings
@@ -43,11 +44,10 @@ class LastStop(Enum):
     """What was written but not synced may be gone. Said again at later starts until a `trim` names a newer snapshot."""
 
 
-def not_understood(directory: str, log_id: int, position: int, error: Exception) -> Damaged:
+def not_understood(directory: str, log_id: int, position: int, error: Exception) -> NotUnderstood:
     """A fact that is whole and says nothing to us. To leave it out would lose what it says."""
-    return Damaged(
-        f"{directory}: position {position} of log {log_id} is whole, but cannot be read: {error}. Most likely a newer "
-        "version has written it: open the directory with that one",
+    return NotUnderstood(
+        f"{directory}: position {position} of log {log_id} is whole, but cannot be read: {error}; {OTHER_VERSION}",
         file=directory,
         log_id=log_id,
         position=position,

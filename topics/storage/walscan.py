@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.storage import frame
 from topics.storage.commitlog import Covered, Entry
 from topics.storage.frame import ALIGN, CHECKSUM, HEADER, HEADER_BYTES, MAGIC, OVERHEAD_BYTES, Frame, Kind
@@ -114,7 +114,7 @@ def open_file(fs: FileSystem, path: str, shard: int, number: int, salvage: bool)
         header, first = read_header(view, path, shard, number)
         return ScannedFile(path, shard, number, len(view), header, header.salt, first, first), None
     except Damaged as error:
-        if not salvage:
+        if not salvage or isinstance(error, NotUnderstood):
             raise
         file = ScannedFile(path, shard, number, len(view), None, first=len(view))
         for salt in salt_candidates(view):

@@ -18,7 +18,7 @@ from topics.core import block as blocks
 from topics.core import encoded, facts
 from topics.core.facts import Appended
 from topics.core.match import Match
-from topics.errors import Damaged
+from topics.errors import Damaged, NotUnderstood
 from topics.model import Reason
 from topics.storage import archive, frame, index, segmentfile, snapshot, tagtable, walfile, walrecovery, walscan
 from topics.storage.archive import Archive
@@ -365,7 +365,7 @@ def read_snapshot(data: bytes) -> tuple[object, ...]:
 SNAPSHOTS: Final = Target(
     name="snapshot",
     run=read_snapshot,
-    errors=(),
+    errors=(NotUnderstood,),
     modules=(snapshot, frame),
     seeds=(SNAPSHOT,),
     words=(MAGIC_BYTES, bytes([Kind.PUT]), bytes([Kind.REMOVE]), framed(Kind.PUT, b"", log_id=0)),
