@@ -1,4 +1,4 @@
-"""Mutants of what stands between callers in Python and the engine: types of arguments, and processes that fork."""
+"""Mutants of what stands between callers and the engine: types of arguments, bodies, and processes that fork."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ EDGES = (
         "        if all(each in at_once for (_, at_once, _), each in zip(parts, types, strict=True)):\n",
         "        if parts:\n",
         (_TESTS + "::test_a_type_that_fits_once_does_not_let_others_in",),
+    ),
+    Mutant(
+        "blank-body-taken-for-none",
+        "a body of blanks deletes nothing",
+        "topics/wire/queue.py",
+        '    parsed = _decode(_discards, body or b"{}")\n',
+        '    parsed = _decode(_discards, body.strip() or b"{}")\n',
+        ("tests/wire/test_json.py::test_a_blank_body_is_not_one_that_is_left_out",),
     ),
     Mutant(
         "client-closed-by-a-forked-process",

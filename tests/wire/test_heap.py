@@ -164,7 +164,7 @@ def test_dead_letters_are_chosen_by_what_is_true_of_them() -> None:
 
 
 def test_an_empty_purge_is_all_of_it() -> None:
-    assert (decode_purge(b" "), decode_purge(b"{}"), decode_purge(body(partition_id=3))) == (None, None, 3)
+    assert (decode_purge(b""), decode_purge(b"{}"), decode_purge(body(partition_id=3))) == (None, None, 3)
 
 
 @pytest.mark.parametrize(

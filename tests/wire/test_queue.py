@@ -110,7 +110,7 @@ def test_what_each_refuses(decode: object, body: dict[str, object], field: str) 
 
 
 def test_a_redrive() -> None:
-    everything = decode_redrive(b" ")
+    everything = decode_redrive(b"")
     assert everything == decode_redrive(b"{}")
     assert (everything.from_seq, everything.before_seq, everything.limit, everything.dry_run) == (0, None, None, False)
     some = decode_redrive(text(source="q", destination="p", match="a", reason="r", limit=3, before_seq=9, dry_run=True))

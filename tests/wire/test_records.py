@@ -174,7 +174,7 @@ def test_an_escaped_tag_is_measured_as_what_it_says() -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b"", "not valid JSON"),
+        (b"", "the body is empty, which is not JSON"),
         (b"[]", "must be object, not array"),
         (b"{}", "records is required"),
         (b'{"records":[]}', "1 to 10000 records, not 0"),

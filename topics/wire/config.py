@@ -15,7 +15,7 @@ _decoder = msgspec.json.Decoder(dict[str, Any])
 
 def decode_config(body: bytes) -> dict[str, Any]:
     """The fields a client sent, for `core/config.py` to check; an empty body names none."""
-    if not body.strip():
+    if not body:
         return {}
     fields = json.decode(_decoder, body)
     json.refuse_repeated_keys(body, lambda root: [("", root)])

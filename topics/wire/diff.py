@@ -46,7 +46,7 @@ _PLAIN_REQUEST = DiffRequest()
 
 def decode_diff(body: bytes) -> DiffRequest:
     """The read a body asks for; an empty body is a read from the beginning."""
-    if not body.strip():
+    if not body:
         return _PLAIN_REQUEST
     parsed = json.decode(_decoder, body)
     json.refuse_repeated_keys(body, lambda root: [("", root)])

@@ -198,7 +198,7 @@ def _or_none(field: str, given: int | None) -> int | None:
 
 
 def _decode(decoder: msgspec.json.Decoder[Body], body: bytes) -> Body:
-    body = body if body.strip() else b"{}"
+    body = body or b"{}"
     parsed = json.decode(decoder, body)
     if any(body.count(key) > 1 for key in _KEYS[type(parsed)]) or (b"\\" in body and json.spelled_in_escapes(body)):
         json.refuse_repeated_keys(body, lambda root: [("", root)])

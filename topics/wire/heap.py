@@ -340,7 +340,7 @@ def decode_cancel(body: bytes) -> str:
 
 def decode_purge(body: bytes) -> int | None:
     """The partition, None for all of them; an empty body says nothing."""
-    if not body.strip():
+    if not body:
         return None
     partition = _decode(_purges, body).partition_id
     return None if partition is None else whole("partition_id", partition, PARTITIONS_MAX - 1)
@@ -348,7 +348,7 @@ def decode_purge(body: bytes) -> int | None:
 
 def decode_dead(body: bytes) -> DeadRequest:
     """Which dead letters; an empty body is all of them."""
-    parsed = _decode(_deads, body if body.strip() else b"{}")
+    parsed = _decode(_deads, body or b"{}")
     least, most = parsed.priority_min, parsed.priority_max
     return DeadRequest(
         DeadFilter(

@@ -90,6 +90,8 @@ def _translate(message: str) -> InvalidRequest:
 
 
 def _malformed(body: bytes, message: str) -> InvalidRequest:
+    if not body.strip():
+        return _refuse("", f"the body is {'blank' if body else 'empty'}, which is not JSON", "JSON")
     lone = _lone_surrogate(body)
     if lone is not None:
         text = f"the escape at byte {lone} is half of a surrogate pair: it stands for no character"

@@ -15,5 +15,5 @@ _nothings = msgspec.json.Decoder(_Nothing)
 
 
 def check_nothing(body: bytes) -> None:
-    if body.strip():
+    if body:
         json.decode(_nothings, body)

@@ -226,7 +226,7 @@ def decode_extend(body: bytes) -> SettleRequest:
 
 def decode_redrive(body: bytes) -> RedriveRequest:
     """An empty body is everything, back to where it came from."""
-    parsed = _decode(_redrives, body if body.strip() else b"{}")
+    parsed = _decode(_redrives, body or b"{}")
     return RedriveRequest(
         destination=parsed.destination,
         source=parsed.source,
@@ -243,7 +243,7 @@ def decode_redrive(body: bytes) -> RedriveRequest:
 
 def decode_discard(body: bytes) -> DiscardRequest:
     """An empty body is every dead letter of the topic."""
-    parsed = _decode(_discards, body if body.strip() else b"{}")
+    parsed = _decode(_discards, body or b"{}")
     return DiscardRequest(
         source=parsed.source,
         match=None if parsed.match is None else parse_match(parsed.match),

@@ -36,7 +36,7 @@ _decoder = msgspec.json.Decoder(_Body)
 
 def decode_token(body: bytes) -> TokenRequest:
     """The token a body asks for; an empty body is one for everything that the key may stream."""
-    if not body.strip():
+    if not body:
         return TokenRequest()
     parsed = json.decode(_decoder, body)
     json.refuse_repeated_keys(body, lambda root: [("", root)])
