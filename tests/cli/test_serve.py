@@ -17,6 +17,7 @@ from topics.cli import run
 from topics.cli.serve import STOP_SIGNALS
 from topics.server.app import Server
 from topics.settings import TABLE
+from topics.storage import walshard
 from topics.storage.fs import RealFs
 
 
@@ -102,6 +103,22 @@ def test_a_disk_that_is_full_ends_with_1(capsys: pytest.CaptureFixture[str], mon
     assert run(["serve", "--port", "0"]) == 1
     words = last_words(capsys.readouterr().err)
     assert words.startswith("topics: io_error: the disk refuses: ") and "No space left on device" in words
+
+
+def test_a_directory_of_a_newer_version_ends_with_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    directory = tmp_path / "data"
+    with monkeypatch.context() as newer:
+        newer.setattr(walshard, "FORMAT_VERSION", walshard.FORMAT_VERSION + 1)
+        with topics.sync.open(directory) as db:
+            db.topic("t").write(1)
+    before = {path: path.read_bytes() for path in directory.rglob("*.wal")}
+    assert before and run(["serve", "--port", "0"]) == 1
+    words = last_words(capsys.readouterr().err)
+    assert words.startswith("topics: not_understood: ") and "is in WAL format 2; this program reads format 1" in words
+    assert "open the directory with that one" in words and "fsck" not in words, "it is whole: a repair is no answer"
+    assert {path: path.read_bytes() for path in directory.rglob("*.wal")} == before
 
 
 def test_the_world_without_keys_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:

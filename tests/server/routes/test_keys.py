@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.rig import on_loop
+from tests.client.rig import on_loop, soon
 from tests.server.accountrig import ADMIN_KEY, Served, accounts_served
 from tests.server.api import Api, serving
 from topics.core.accountcommands import NoteKeysUsed
 from topics.errors import Unauthorized
-from topics.server import managedkeys
+from topics.server import managedkeys, upkeep
 
 KEY = {"name": "ci", "scopes": ["read", "write"]}
 
@@ -215,6 +215,32 @@ async def test_when_a_key_was_used_is_noted_for_many_at_once(tmp_path: Path) -> 
         assert len(used) == 1 and set(used[0].key_ids) == {first["id"], second["id"]}
         shown = (await served.api.get(f"/v1/keys/{first['id']}")).body
         assert shown["last_used_ts"] >= shown["created_ts"]
+
+
+@on_loop
+async def test_when_a_key_was_used_is_noted_each_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "BEAT_S", 0.001)
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        new = await made(served)
+        beats: list[int] = []
+        noted = asyncio.Event()
+        decide = served.context.host.decide
+
+        def watched(command: object) -> object:
+            if isinstance(command, NoteKeysUsed):
+                beats.append(served.server._upkeep._beats)
+                noted.set()
+            return decide(command)
+
+        served.context.host.decide = watched
+        api = with_key(served, new["key"])
+        for minute in (1, 2):
+            noted.clear()
+            await api.get("/v0/topics")
+            await soon(noted.wait())
+            assert len(beats) == minute
+        assert [beat % upkeep.MINUTE_BEATS for beat in beats] == [0, 0], "a fact a minute, not a second"
+        assert (await served.api.get(f"/v1/keys/{new['id']}")).body["last_used_ts"] >= 0
 
 
 @on_loop
