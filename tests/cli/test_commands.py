@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from topics import __version__
 from topics.cli import COMMANDS, PYTHON_NAMES, run
 from topics.cli.settings import as_markdown
 from topics.settings import TABLE
@@ -130,6 +131,14 @@ def test_a_disk_that_fails_is_one_line(capsys: pytest.CaptureFixture[str], monke
     assert run(["version"]) == 1
     said = capsys.readouterr().err
     assert said == "topics: io_error: /data/wal: Input/output error; see to it and try again\n"
+
+
+def test_the_version_is_a_flag_too(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for arguments in (["version"], ["version", "--json"], ["--version"], ["--version", "--json"]):
+        assert run(arguments) == 0
+        said.append(capsys.readouterr().out)
+    assert said[:2] == said[2:] and __version__ in said[0]
 
 
 def test_the_module_is_the_command() -> None:

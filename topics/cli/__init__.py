@@ -48,6 +48,8 @@ SECTIONS = {
 }
 PYTHON_NAMES = {"import": "importing"}
 """Commands whose names are words of the language."""
+FLAG_NAMES = {"--version": "version"}
+"""Commands that people look for as flags, by what they type."""
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 
@@ -72,7 +74,8 @@ def _add(app: App, name: str, section: Group) -> None:
     module = import_module(f"topics.cli.{function}")
     commands = getattr(module, "COMMANDS", None)
     if commands is None:
-        app.command(getattr(module, function), name=name, group=section)
+        flags = [flag for flag, meant in FLAG_NAMES.items() if meant == name]
+        app.command(getattr(module, function), name=[name, *flags], group=section)
         return
     inner = App(name=name, help=module.SUMMARY, group=section, version_flags=())
     for command in commands:
@@ -83,7 +86,7 @@ def _add(app: App, name: str, section: Group) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code. What goes wrong is said on stderr."""
     words = arguments[1:] if arguments[:1] == [COMPLETING] else arguments
-    named = [name for name in words[:1] if name in COMMANDS]
+    named = [name for name in (FLAG_NAMES.get(word, word) for word in words[:1]) if name in COMMANDS]
     try:
         app = build_app(named or COMMANDS)
         if not arguments or HELP_FLAGS & set(arguments):
