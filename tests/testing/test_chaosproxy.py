@@ -61,8 +61,10 @@ async def test_a_server_that_is_away() -> None:
         await orders.write(1)
         proxy.down = True
         proxy.cut_all()
-        with pytest.raises(errors.ConnectionFailed):
-            await orders.write(2)
+        for _ in range(2):
+            # The first may go by the connection that is cut; the second has none, and finds nobody.
+            with pytest.raises(errors.ConnectionFailed):
+                await orders.write(2)
         proxy.down = False
         assert (await orders.write(2)).first_seq == 2
 
