@@ -13,7 +13,7 @@ from topics.cli.screen import JsonFlag, Screen
 def version(*, json: JsonFlag = False) -> None:
     """Print the version of topics and of the Python it runs on.
 
-    For a bug report, for example:
+    For a bug report, for example; `topics --version` is the same:
 
         topics version
     """
