@@ -55,6 +55,13 @@ tools:
 		|| { $(INSTALL) postgresql > /dev/null; } \
 		|| echo "no PostgreSQL, so capturing its changes is not tried (Debian: apt install postgresql)"
 
+# A disk that loses power is a file system in user space; a preloaded library in C sets the clock of a server.
+.PHONY: soak-tools
+soak-tools: tools
+	@command -v fusermount3 > /dev/null && command -v gcc > /dev/null \
+		|| { $(INSTALL) fuse3 gcc libc6-dev > /dev/null; } \
+		|| echo "fuse3 or gcc is missing; power losses are not tried (Debian: apt install fuse3 gcc libc6-dev)"
+
 docs: setup ## Write the generated documents again
 	@$(BIN)/topics settings --markdown > docs/SETTINGS.md
 	@$(BIN)/topics help --markdown > docs/CLI.md
@@ -70,7 +77,7 @@ bench: setup ## Measure speed
 	@$(BIN)/python -m bench
 
 # ONLY names a part, MINUTES how long those go on that have no end of their own.
-soak: setup ## Hours of load, crashes and random search; goes on where it was
+soak: setup soak-tools ## Hours of load, crashes and random search; goes on where it was
 	@$(BIN)/python -m proof soak $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
 
 mutants: setup ## Break the code in many ways and see that a test fails each time

@@ -10,6 +10,7 @@ from proof.results import Result
 from proof.soak.part import LOAD_MINUTES, SIMULATED_SEEDS
 
 KILL_CYCLES = 200
+JEPSEN_RUNS = 10
 FUZZ_INPUTS = 10_000_000
 COVERED_PERCENT = 95
 
@@ -75,6 +76,17 @@ SECTIONS = (
         "broken off goes on where it was.",
         "make soak ONLY=kill",
         {"cycles": KILL_CYCLES},
+    ),
+    Section(
+        "jepsen",
+        "A machine that loses power",
+        "`topics serve` runs on a file system in user space that knows what was synced, with a clock that can be set. "
+        "Clients that share no code with the server use it over HTTP and gRPC. One fault follows the other: SIGKILL, a "
+        "power loss that drops or tears what was not synced (without a reboot), a disk that is detached, SIGTERM, a "
+        "clock that jumps by up to three days and back, a full disk, one slow shard of the log. The checkers of the "
+        "simulator read the histories. On a disk that answers syncs and does nothing, the same run has to fail.",
+        "make soak ONLY=jepsen",
+        {"runs": JEPSEN_RUNS},
     ),
     Section(
         "disk",

@@ -13,8 +13,10 @@ _TOGETHER = (*_PYTEST, "-p", "proof.soak.searching", "-n", str(os.cpu_count() or
 _KILL = "tests/e2e/test_kill.py"
 _DISK = "tests/e2e/test_full_disk.py"
 _LOAD = "tests/e2e/test_steady.py"
+_JEPSEN = "tests/e2e/jepsen/test_jepsen.py"
 SIMULATED_SEEDS = 20_000
 LOAD_MINUTES = 30
+JEPSEN_MINUTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Part:
 
 def parts(minutes: float = 0) -> tuple[Part, ...]:
     """All of them, in order. `minutes` is for how long those go on that have no end of their own."""
-    load_minutes = minutes or LOAD_MINUTES
+    load_minutes, jepsen_minutes = minutes or LOAD_MINUTES, minutes or JEPSEN_MINUTES
     simulator: tuple[str, ...] = (sys.executable, "-m", "proof.soak.simulating", "--seeds", str(SIMULATED_SEEDS))
     fuzz: tuple[str, ...] = (sys.executable, "-m", "proof", "fuzz")
     if minutes:
@@ -45,12 +47,19 @@ def parts(minutes: float = 0) -> tuple[Part, ...]:
             load_minutes * 2 + 10,
             {"SOAK_MINUTES": f"{load_minutes:g}"},
         ),
+        Part(
+            "jepsen",
+            "outside clients of a server on a disk that loses power",
+            (*_ALONE, _JEPSEN),
+            jepsen_minutes * 2 + 20,
+            {"JEPSEN_MINUTES": f"{jepsen_minutes:g}"},
+        ),
         Part("simulator", "the whole engine over many seeds", simulator, minutes * 2 + 10 if minutes else 720),
         Part("fuzz", "every decoder, ten million inputs", fuzz, minutes * 2 + 10 if minutes else 1440),
         Part(
             "search",
             "all other tests that search at random or in full",
-            (*_TOGETHER, *(word for file in (_KILL, _DISK, _LOAD) for word in ("--deselect", file))),
+            (*_TOGETHER, *(word for file in (_KILL, _DISK, _LOAD, _JEPSEN) for word in ("--deselect", file))),
             360,
             {"HYPOTHESIS_PROFILE": "soak"},
         ),

@@ -179,4 +179,5 @@ def test_parts_name_files_that_exist_and_take_their_minutes() -> None:
     assert named and all((ROOT / word).is_file() for word in named)
     by_name = {each.name: each for each in short}
     assert by_name["load"].variables == {"SOAK_MINUTES": "0.5"}
+    assert by_name["jepsen"].variables == {"JEPSEN_MINUTES": "0.5"}
     assert by_name["fuzz"].command[-2:] == by_name["simulator"].command[-2:] == ("--minutes", "0.5")

@@ -116,19 +116,8 @@ class World:
             self.machine.die("killed")
 
     def _set_up(self) -> None:
-        for topic, config in LOGS.items():
-            self._make(f"/v0/topics/{topic}", {"idempotency_window_ms": WINDOW_MS, **config})
-        for topic, config in QUEUES.items():
-            self._make(f"/v0/topics/{topic}", {"type": "queue", "lease_ms": LEASE_MS, **config})
-        self._make("/v0/topics/heap", HEAP)
-        for router, config in ROUTERS.items():
-            self._make(f"/v0/routers/{router}", config)
-        for copy in COPIES:
-            self._make(f"/v0/topics/{copy}", {"durability": "fsync"})
-        self._perform(clerk.create_request())
-
-    def _make(self, path: str, config: dict[str, object]) -> None:
-        self._perform(Request("make", "", "PUT", path, config))
+        for request in requests():
+            self._perform(request)
 
     def _perform(self, request: Request) -> None:
         """Until it is done."""
@@ -174,6 +163,24 @@ class World:
     def _step(self) -> None:
         assert self.timeline.step(), "nothing is planned any more"
         assert self.timeline.happened < EVENTS_MAX, "this life does not end"
+
+
+def requests() -> Iterator[Request]:
+    """What makes every topic, queue, heap and router of a life, in order."""
+    for topic, config in LOGS.items():
+        yield _making(f"/v0/topics/{topic}", {"idempotency_window_ms": WINDOW_MS, **config})
+    for topic, config in QUEUES.items():
+        yield _making(f"/v0/topics/{topic}", {"type": "queue", "lease_ms": LEASE_MS, **config})
+    yield _making("/v0/topics/heap", HEAP)
+    for router, config in ROUTERS.items():
+        yield _making(f"/v0/routers/{router}", config)
+    for copy in COPIES:
+        yield _making(f"/v0/topics/{copy}", {"durability": "fsync"})
+    yield clerk.create_request()
+
+
+def _making(path: str, config: dict[str, object]) -> Request:
+    return Request("make", "", "PUT", path, config)
 
 
 @dataclass(frozen=True, slots=True)
