@@ -23,7 +23,7 @@ NOT_OURS |= {"__pycache__", "topics.egg-info", "build", "dist", "data", "site"}
 
 MODULE_LINES_MAX = 500
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
-OPENS_FILES = {"topics/storage/fs.py", "topics/storage/realfs.py", "topics/cli/streams.py"}
+OPENS_FILES = {"topics/storage/fs.py", "topics/storage/sharedmemory.py", "topics/cli/streams.py"}
 FILE_MODULES = {"os", "io", "mmap", "fcntl", "shutil", "tempfile", "pathlib", "glob"}
 # Reading the environment and joining names touch no file.
 HARMLESS = {

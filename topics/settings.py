@@ -203,6 +203,10 @@ class Settings:
         7 * DAY_MS
     )
 
+    witness_dir: Annotated[
+        str, About(Unit.PATH, "Directory in memory for the note that proves after a kill that the disk lost nothing.")
+    ] = "/dev/shm"
+
     backup_held_bytes: Annotated[
         int,
         About(Unit.BYTES, "Files that nothing needs any more but a running backup; one that holds more is ended."),

@@ -8,6 +8,7 @@ _COMMITTER = "topics/storage/committer.py"
 _SHARD = "topics/storage/walshard.py"
 _SCAN = "topics/storage/walscan.py"
 _RECOVERY = "topics/storage/walrecovery.py"
+_WITNESS = "topics/storage/witness.py"
 _SNAPSHOT = "topics/storage/snapshot.py"
 _TIER = "topics/storage/tier.py"
 _TESTS = "tests/storage/"
@@ -18,8 +19,8 @@ STORAGE = (
         "wal-sync-dropped",
         "what is acked as synced has been synced",
         _SHARD,
-        "        active.file.sync()\n        active.synced = active.end\n",
-        "        active.synced = active.end\n",
+        "        active.file.sync()\n        active.synced = self._notes[SYNCED] = active.end\n",
+        "        active.synced = self._notes[SYNCED] = active.end\n",
         (_TESTS + "test_walrecovery.py::test_nothing_is_reported_as_synced_or_renamed_or_deleted_too_early",),
     ),
     Mutant(
@@ -214,9 +215,49 @@ STORAGE = (
         "wal-power-loss-forgotten",
         "a power loss whose consequences are in no snapshot is remembered over restarts",
         _RECOVERY,
-        "        return header.after_power_loss and not file.trimmed\n",
-        "        return False\n",
+        " or (header.after_power_loss and not file.trimmed):\n",
+        ":\n",
         (_TESTS + "test_walrecovery.py::test_a_power_loss_is_remembered_until_a_snapshot_follows_it",),
+    ),
+    Mutant(
+        "wal-boot-id-proves-everything",
+        "a disk that lost writes without a reboot is recognised",
+        _WITNESS,
+        "return Testimony.KEPT if sealed or end >= self.end else Testimony.LOST",
+        "return Testimony.KEPT",
+        (_TESTS + "test_witness.py::test_disk_that_lost_writes_is_recognised_without_a_reboot",),
+    ),
+    Mutant(
+        "wal-missing-witness-proves-everything",
+        "without a witness nothing is proven",
+        _WITNESS,
+        "else Testimony.UNKNOWN",
+        "else Testimony.KEPT",
+        (_TESTS + "test_witness.py::test_kill_without_a_witness_proves_nothing",),
+    ),
+    Mutant(
+        "wal-witness-before-the-write",
+        "a kill between a write and its note loses nothing and skips nothing",
+        _SHARD,
+        "        active.file.write_at(active.end, buffers)\n",
+        "        self._notes[END] = active.end + size\n        active.file.write_at(active.end, buffers)\n",
+        (_TESTS + "test_witness.py::test_kill_at_any_call_proves_that_nothing_is_lost",),
+    ),
+    Mutant(
+        "wal-next-file-not-noted",
+        "a kill between two files loses nothing and skips nothing",
+        _SHARD,
+        "        self._notes[NEXT] = salt\n",
+        "",
+        (_TESTS + "test_witness.py::test_kill_of_a_recovery_at_any_call_proves_that_nothing_is_lost",),
+    ),
+    Mutant(
+        "wal-memory-of-others-trusted",
+        "numbers that another user could have written are not trusted",
+        "topics/storage/sharedmemory.py",
+        " and not found.st_mode & 0o077:\n",
+        ":\n",
+        (_TESTS + "test_sharedmemory.py::test_file_that_others_may_write_is_not_trusted",),
     ),
     Mutant(
         "wal-shard-without-files-not-noticed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -432,3 +432,54 @@ class TestMachine:
         assert place.fs.free_bytes(place.root) > 0
         with pytest.raises(FileNotFoundError):
             place.fs.free_bytes(place.path("no"))
+
+
+class TestMemory:
+    @pytest.fixture
+    def directory(self, place: Place) -> Iterator[str]:
+        directory = place.path("wal")
+        place.fs.make_dir(directory)
+        yield directory
+        place.fs.forget(directory)
+
+    def numbers(self, place: Place, directory: str, count: int) -> memoryview:
+        numbers = place.fs.memorize(directory, count)
+        assert numbers is not None and len(numbers) == count
+        return numbers
+
+    def test_numbers_begin_as_zeros_and_are_recalled(self, place: Place, directory: str) -> None:
+        assert list(place.fs.recall(directory)) == []
+        numbers = self.numbers(place, directory, 3)
+        assert numbers.tolist() == [0, 0, 0]
+        numbers[0], numbers[2] = 7, 2**64 - 1
+        assert list(place.fs.recall(directory)) == [7, 0, 2**64 - 1]
+
+    def test_next_process_finds_them_if_it_wants_as_many(self, place: Place, directory: str) -> None:
+        self.numbers(place, directory, 3)[1] = 5
+        assert self.numbers(place, directory, 3).tolist() == [0, 5, 0]
+        assert self.numbers(place, directory, 4).tolist() == [0, 0, 0, 0]
+        assert list(place.fs.recall(directory)) == [0, 0, 0, 0]
+
+    def test_forgotten_numbers_are_gone(self, place: Place, directory: str) -> None:
+        self.numbers(place, directory, 1)[0] = 1
+        place.fs.forget(directory)
+        assert list(place.fs.recall(directory)) == []
+        place.fs.forget(directory)
+
+    def test_two_directories_are_independent(self, place: Place, directory: str) -> None:
+        self.numbers(place, directory, 1)[0] = 1
+        other = place.path("other")
+        place.fs.make_dir(other)
+        assert list(place.fs.recall(other)) == []
+        self.numbers(place, other, 1)[0] = 2
+        assert list(place.fs.recall(directory)) == [1]
+        place.fs.forget(other)
+
+    def test_renamed_directory_keeps_them(self, place: Place, directory: str) -> None:
+        self.numbers(place, directory, 1)[0] = 1
+        place.fs.rename_dir(directory, place.path("new"))
+        assert list(place.fs.recall(place.path("new"))) == [1]
+        place.fs.rename_dir(place.path("new"), directory)
+
+    def test_missing_directory_has_none(self, place: Place) -> None:
+        assert list(place.fs.recall(place.path("missing"))) == []

@@ -45,7 +45,28 @@ def test_what_was_acked_outlives_a_kill(tmp_path: Path) -> None:
             write(caller, "orders", number)
         assert server.stop(signal.SIGKILL) == -signal.SIGKILL
     with served(tmp_path / "data") as server, server.connect() as caller:
+        assert server.said[-1]["last_stop"] == "process died"
         assert stored(caller, "orders") == list(range(50))
+        assert write(caller, "orders", 50)["first_seq"] == 51, "nothing is skipped"
+
+
+def test_disk_that_went_back_in_time_gives_no_acked_seq_out_again(tmp_path: Path) -> None:
+    wal = tmp_path / "data" / "wal"
+    # So that nothing is synced behind the copy.
+    with served(tmp_path / "data", "--disk-sync-ms", "1min") as server, server.connect() as caller:
+        write(caller, "orders", 0)
+        snapshot = {path: path.read_bytes() for path in wal.glob("*.wal")}
+        acked = [write(caller, "orders", number)["last_seq"] for number in range(1, 20)][-1]
+        server.stop(signal.SIGKILL)
+    for path, content in snapshot.items():
+        path.write_bytes(content)
+    with served(tmp_path / "data") as server, server.connect() as caller:
+        assert server.said[-1]["last_stop"] == "process died, disk lost writes"
+        assert stored(caller, "orders") == [0]
+        assert write(caller, "orders", "after")["first_seq"] > acked
+        _, page = caller.ask("POST", "/v0/topics/orders/diff", {"from_seq": acked})
+        gap = page["tombstone"]
+        assert gap["reason"] == "restart" and gap["gap_to"] >= acked
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

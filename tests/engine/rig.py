@@ -73,6 +73,11 @@ class Rig:
         self.disk = self.disk.kill()
         self.start()
 
+    def detach(self, mode: CrashMode = "lost", forgetful: bool = False) -> None:
+        """The disk is taken from the machine, which keeps running, and comes back."""
+        self.disk = self.disk.detach(mode, forgetful=forgetful)
+        self.start()
+
     def crash(self, mode: CrashMode = "lost") -> None:
         """The power fails."""
         self.disk = self.disk.crash(mode)

@@ -356,3 +356,35 @@ def test_a_host_is_not_open_before_what_its_recovery_concluded_is_stored() -> No
         await host.close()
 
     asyncio.run(test())
+
+
+def acked_ahead_of_the_sync() -> Rig:
+    """A synced record, and five that were answered and not synced."""
+    rig = Rig()
+    rig.configure("odd")
+    for data in ("synced", 1, 2, 3, 4, 5):
+        rig.write("odd", data)
+    return rig
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_disk_that_lost_writes_without_a_reboot_skips_what_was_acked(forgetful: bool) -> None:
+    rig, acked = acked_ahead_of_the_sync(), 6
+    rig.detach("lost", forgetful)
+    assert rig.engine.report.last_stop == f"process died, disk {'unknown' if forgetful else 'lost writes'}"
+    assert rig.data("odd") == ["synced"]
+    (gap,) = rig.gaps("odd")
+    assert gap.reason is Reason.RESTART and gap.gap_from == 2 and gap.gap_to >= acked
+    assert rig.write("odd", "after").first_seq == gap.gap_to + 1
+    rig.stop()
+    assert rig.data("odd") == ["synced", "after"]
+    assert [(told.gap_from, told.gap_to) for told in rig.gaps("odd")] == [(gap.gap_from, gap.gap_to)]
+
+
+def test_kill_that_nothing_proves_harmless_skips_seqs_and_loses_nothing() -> None:
+    rig, acked = acked_ahead_of_the_sync(), 6
+    rig.disk = rig.disk.kill(forgetful=True)
+    rig.start()
+    assert rig.seqs("odd") == list(range(1, acked + 1))
+    (gap,) = rig.gaps("odd")
+    assert gap.reason is Reason.RESTART and gap.gap_from == acked + 1

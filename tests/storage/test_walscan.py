@@ -11,6 +11,7 @@ from topics.storage.commitlog import Covered
 from topics.storage.frame import Kind
 from topics.storage.fs import FileSystem
 from topics.storage.walfile import file_name, read_header
+from topics.storage.walrecovery import LastStop
 from topics.storage.walscan import SEARCH_STEP_BYTES, nonzero_end, read_entries, valid_frames
 from topics.testing import FakeDisk
 
@@ -131,15 +132,32 @@ def test_below_the_mark_is_damage_and_above_it_a_torn_tail_if_the_power_went(ope
             with pytest.raises(Damaged):
                 rig.recover()
         else:
-            if spoiled != frames[-1][1]:
-                with pytest.raises(Damaged, match="the machine has been running"):
-                    rig.recover()
-            rig.fs = rig.fs.crash("kept")
-            (torn,) = rig.recover().torn
-            assert (torn.file, torn.offset) == (FIRST, spoiled)
-            assert torn.dropped_bytes == max(written, at + 1) - spoiled
-            assert torn.dropped_frames == sum(start > spoiled for _, start, _ in frames)
-            assert len(rig.replayed) == sum(kind == Kind.FACT and start < spoiled for kind, start, _ in frames)
+            for end in ("killed", "power lost"):
+                rig.fs = rig.fs.kill() if end == "killed" else rig.fs.crash("kept")
+                (torn,) = rig.recover().torn
+                assert (torn.file, torn.offset) == (FIRST, spoiled)
+                assert torn.dropped_bytes == max(written, at + 1) - spoiled
+                assert torn.dropped_frames == sum(start > spoiled for _, start, _ in frames)
+                assert len(rig.replayed) == sum(kind == Kind.FACT and start < spoiled for kind, start, _ in frames)
+
+
+def test_bad_bytes_below_what_the_witness_saw_synced_are_damage(open_ended: Rig) -> None:
+    open_ended.wal.sync(0)
+    open_ended.wal.work()
+    frames = spans(contents(open_ended.fs, FIRST))
+    spoiled = frames[5][1]
+    assert isinstance(open_ended.fs, FakeDisk)
+    disk = open_ended.fs.kill()
+    file = disk.open(FIRST, "write")
+    file.write_at(spoiled + 40, [b"\xff"])
+    # The mark that says so is not on the disk yet: the witness alone knows.
+    file.write_at(frames[7][1], [bytes(frames[7][2] - frames[7][1])])
+    rig = Rig(disk)
+    with pytest.raises(Damaged, match=f"offset {spoiled}: .*had synced the first"):
+        rig.recover()
+    rig.fs = disk.kill(forgetful=True)
+    recovery = rig.recover()
+    assert recovery.torn[0].offset == spoiled and recovery.last_stop is LastStop.UNKNOWN
 
 
 def test_a_torn_tail_is_gone_after_a_start_and_not_reported_again(open_ended: Rig) -> None:

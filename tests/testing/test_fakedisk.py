@@ -108,6 +108,31 @@ class TestDeath:
         after.lock("/d/lock").release()
         assert after.crash("lost").contents() == {"/d/a": b"safe"}
 
+    def test_detached_disk_loses_like_a_crash_on_a_machine_that_kept_running(self) -> None:
+        for mode in CRASH_MODES:
+            disk, file = disk_with(b"safe", seed=3)
+            file.write_at(4, [b"more"])
+            crashed = disk.fork().crash(mode, random.Random(1))
+            after = disk.detach(mode, random.Random(1))
+            assert after.contents() == crashed.contents()
+            assert (after.boot_id(), crashed.boot_id()) == ("fake-boot-0", "fake-boot-1")
+            assert after.crash("lost").boot_id() == "fake-boot-1"
+            with pytest.raises(OSError, match="off after crash"):
+                file.sync()
+
+    def test_memorized_numbers_survive_what_the_machine_survives(self) -> None:
+        disk, _ = disk_with(b"safe")
+        numbers = disk.memorize("/d", 2)
+        assert numbers is not None
+        numbers[1] = 5
+        after = disk.kill()
+        numbers[1] = 6
+        assert after.recall("/d") == [0, 5], "the dead process changes nothing any more"
+        assert after.fork().recall("/d") == after.fork().detach("lost").recall("/d") == [0, 5]
+        assert after.fork().kill(forgetful=True).recall("/d") == []
+        assert after.fork().detach("kept", forgetful=True).recall("/d") == []
+        assert after.crash("kept").recall("/d") == []
+
     def test_a_file_synced_after_a_kill_is_durable_with_what_was_written_before(self) -> None:
         disk, file = disk_with(b"safe")
         file.write_at(4, [b"more"])

@@ -25,6 +25,12 @@ def use_everything(fs: FileSystem) -> Iterator[CallName]:
     lock = fs.lock("/d/lock")
     yield "boot_id"
     fs.boot_id()
+    yield "memorize"
+    fs.memorize("/d", 1)
+    yield "recall"
+    fs.recall("/d")
+    yield "forget"
+    fs.forget("/d")
     yield "free_bytes"
     fs.free_bytes("/d")
     yield "restrict"

@@ -51,7 +51,7 @@ def fsck(
     settings = load()
     settings = replace(settings, data_dir=directory or settings.data_dir)
     chosen = options(settings)
-    fs, clock = RealFs(), SystemClock()
+    fs, clock = RealFs(memory_dir=settings.witness_dir), SystemClock()
     total = total_bytes(fs, settings.data_dir, chosen.cold_dir)
     with screen.progress(*COLUMNS) as progress:
         task = progress.add_task("checking", total=total)

@@ -74,7 +74,7 @@ def opener(settings: Settings, on_progress: Progress = lambda done: None) -> Cal
 
     def open_engine(post: Post) -> Engine:
         return recover(
-            RealFs(clock),
+            RealFs(clock, settings.witness_dir),
             settings.data_dir,
             clock,
             lambda: secrets.randbits(SALT_BITS),

@@ -34,7 +34,7 @@ from topics.storage.frame import UNREADABLE, Kind
 from topics.storage.fs import FileSystem
 from topics.storage.store import Store
 from topics.storage.wal import Wal, WalSettings
-from topics.storage.walrecovery import LastStop, WalRecovery, not_understood
+from topics.storage.walrecovery import WalRecovery, not_understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class _Recovery:
         # A batch that is in a log in part goes on where it was, so that its seqs have no gap: that log skips after it.
         logs = list(self._machine.logs.values())
         begun = [log for log in logs if log.published]
-        if recovery.last_stop is LastStop.POWER_LOST:
+        if recovery.last_stop.may_have_lost:
             self._skip_seqs(engine, [log for log in logs if not log.published])
         self._report.notes += [
             segment.index_rebuilt for segment in self._store.open_segments() if segment.index_rebuilt
@@ -131,7 +131,7 @@ class _Recovery:
         self._report.notes += [f"removed {path}" for path in self._store.sweep()]
         self._conclude(engine, wal, wal.work if reports is None else reports.work)
         engine.resume()
-        if recovery.last_stop is LastStop.POWER_LOST:
+        if recovery.last_stop.may_have_lost:
             self._skip_seqs(engine, begun)
         engine.flush()
         if reports is not None:
@@ -273,7 +273,7 @@ class _Recovery:
             raise ticket.error
 
     def _skip_seqs(self, engine: Engine, logs: Iterable[Log]) -> None:
-        """After a power loss: no seq that may have been acked is assigned again, and readers are told of the range."""
+        """After a stop that may have lost writes: assign no seq twice, and tell readers of the skipped range."""
         outcome = Outcome(None, must_sync=True)
         for log in logs:
             if log.granted_ceiling > log.head_seq:

@@ -38,7 +38,7 @@ from topics.storage.commitlog import Covered
 from topics.storage.segmentfile import data_name
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
-from topics.storage.walrecovery import LastStop, WalRecovery
+from topics.storage.walrecovery import WalRecovery
 
 IDS_SKIPPED = 1 << 20
 """Ids and epochs passed over when some may have been given out that nothing tells of any more."""
@@ -281,7 +281,7 @@ class Salvage:
             machine.next_log_id += IDS_SKIPPED
             machine.next_epoch += IDS_SKIPPED
         for log in machine.logs.values():
-            if recovery.last_stop is LastStop.POWER_LOST and log.granted_ceiling > log.head_seq:
+            if recovery.last_stop.may_have_lost and log.granted_ceiling > log.head_seq:
                 log.add_hole(log.next_seq, log.granted_ceiling, Reason.RESTART)
             log.recount()
             log.visible_seq = log.ready_seq = log.synced_seq = log.head_seq

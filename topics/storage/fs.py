@@ -1,4 +1,4 @@
-"""The file system as a protocol, and the real one: the only module of the package that opens files.
+"""The file system as a protocol, and the real one: the only module of the package that opens files on disks.
 
 Everything that touches a disk takes a `FileSystem`. `RealFs` is the operating system's; `topics.testing`
 ships fakes that pass the same contract suite (`tests/contract/test_file_system.py`) and can lose, tear,
@@ -30,6 +30,7 @@ from typing import Literal, Protocol
 
 from topics.clock import Clock, SystemClock
 from topics.errors import DirectoryLocked
+from topics.storage.sharedmemory import PLACE, SharedMemory
 
 Buffer = bytes | bytearray | memoryview
 OpenMode = Literal["read", "write", "create"]
@@ -111,7 +112,22 @@ class FileSystem(Protocol):
         """Take the exclusive lock file `path`, or raise `DirectoryLocked` naming its holder."""
 
     def boot_id(self) -> str:
-        """Changes whenever written but unsynced bytes may have been lost (a reboot), and only then."""
+        """The id of this run of the machine. Another one means that unsynced bytes may be lost; the same one alone
+        proves nothing: a disk that is detached, or rolled back to a snapshot, loses them as well."""
+
+    def recall(self, directory: str) -> Sequence[int]:
+        """The numbers that the last process kept about a directory with `memorize`; empty when they are gone."""
+
+    def memorize(self, directory: str, count: int) -> memoryview | None:
+        """Numbers (64 bits, unsigned) about a directory, kept outside of its disk; None where there is no such place.
+
+        They begin as the last process left them if there were as many, else as zeros. Assigning one takes no system
+        call. They survive the death of the process; nothing that happens to the disk of `directory` changes them, and
+        they may vanish at any time, but never go back to earlier values.
+        """
+
+    def forget(self, directory: str) -> None:
+        """Remove the numbers about a directory."""
 
     def free_bytes(self, path: str) -> int: ...
 
@@ -292,9 +308,10 @@ class RealLock:
 class RealFs:
     """The operating system's file system; paths are its paths."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, memory_dir: str = PLACE) -> None:
         self._clock = clock or SystemClock()
         self._boot_id = _read_boot_id()
+        self._memory = SharedMemory(memory_dir)
 
     def open(self, path: str, mode: OpenMode) -> File:
         descriptor = os.open(path, _OPEN_FLAGS[mode], NEW_FILE_PERMISSIONS)
@@ -401,6 +418,15 @@ class RealFs:
 
     def boot_id(self) -> str:
         return self._boot_id
+
+    def recall(self, directory: str) -> Sequence[int]:
+        return self._memory.recall(directory)
+
+    def memorize(self, directory: str, count: int) -> memoryview | None:
+        return self._memory.memorize(directory, count)
+
+    def forget(self, directory: str) -> None:
+        self._memory.forget(directory)
 
     def free_bytes(self, path: str) -> int:
         usage = os.statvfs(path)

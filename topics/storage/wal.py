@@ -16,6 +16,7 @@ from topics.storage.committer import Committer
 from topics.storage.walmetrics import ShardMetrics
 from topics.storage.walscan import FIRST_ENTRY_KIND
 from topics.storage.walshard import Trim
+from topics.storage.witness import Notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,11 @@ class WalSettings:
 
 
 class Wal:
-    def __init__(self, committers: Sequence[Committer], tails: dict[int, int]) -> None:
+    def __init__(self, committers: Sequence[Committer], tails: dict[int, int], notes: Notes) -> None:
         self.shards = len(committers)
         self._committers = list(committers)
         self._tails = tails
+        self._notes = notes
 
     def shard_of(self, log_id: int) -> int:
         return log_id % self.shards
@@ -134,3 +136,4 @@ class Wal:
                 stopped = stopped or error
         if stopped is not None:
             raise stopped
+        self._notes.forget()

@@ -31,6 +31,7 @@ from topics.storage.wal import Wal, WalSettings
 from topics.storage.walfile import file_name, is_erased, is_spare, parse_name
 from topics.storage.walscan import Loss, Replayed, ScannedFile, ShardScan, TornTail, open_file
 from topics.storage.walshard import ShardFiles, ShardStart, seal_recovered, stored_file
+from topics.storage.witness import Notes, ShardWitness, Testimony, recall
 
 
 class LastStop(Enum):
@@ -39,9 +40,29 @@ class LastStop(Enum):
     NEVER_RAN = "never ran"
     CLEAN = "clean"
     PROCESS_DIED = "process died"
-    """Everything that was reported as written is there."""
+    """Everything that was reported as written is there: the witness says so."""
+    UNKNOWN = "process died, disk unknown"
+    """The machine has been running since, but no witness proves that the disk kept what was not synced."""
+    WRITES_LOST = "process died, disk lost writes"
+    """The machine has been running since, and what was written but not synced is gone, at least in part."""
     POWER_LOST = "power lost"
-    """What was written but not synced may be gone. Said again at later starts until a `trim` names a newer snapshot."""
+    """What was written but not synced may be gone. After this or the two above, later starts say it again until a
+    `trim` names a newer snapshot."""
+
+    @property
+    def may_have_lost(self) -> bool:
+        """Whether writes that were reported as written may be gone."""
+        return self in _LOSSES
+
+
+_LOSSES = (LastStop.UNKNOWN, LastStop.WRITES_LOST, LastStop.POWER_LOST)
+"""From the mildest to the worst."""
+
+_STOPS = {
+    Testimony.KEPT: LastStop.PROCESS_DIED,
+    Testimony.UNKNOWN: LastStop.UNKNOWN,
+    Testimony.LOST: LastStop.WRITES_LOST,
+}
 
 
 def not_understood(directory: str, log_id: int, position: int, error: Exception) -> NotUnderstood:
@@ -74,6 +95,7 @@ class WalRecovery:
         self._clock = clock
         self._salt_source = salt_source
         self._salvage = salvage
+        self._witnesses = recall(fs, directory)
         self._header_losses: list[Loss] = []
         self._missing: list[Loss] = []
         self._tails: dict[int, int] = {}
@@ -87,7 +109,16 @@ class WalRecovery:
         self._obsolete = [file.path for file in found if file not in current]
         self.shards_on_disk = self._agreed_shards(current)
         self._scans = [
-            ShardScan(fs, shard, [f for f in current if f.shard == shard], covered, snapshot_no, self._tails, salvage)
+            ShardScan(
+                fs,
+                shard,
+                [f for f in current if f.shard == shard],
+                covered,
+                snapshot_no,
+                self._tails,
+                self._witness(shard),
+                salvage,
+            )
             for shard in range(self.shards_on_disk)
         ]
 
@@ -138,7 +169,8 @@ class WalRecovery:
         died = [file for file in last if not file.clean]
         if not died:
             return LastStop.CLEAN
-        return LastStop.POWER_LOST if any(self._lost_power(file) for file in died) else LastStop.PROCESS_DIED
+        stops = {self._stop_of(file) for file in died}
+        return max(stops & set(_LOSSES), key=_LOSSES.index, default=LastStop.PROCESS_DIED)
 
     def start(self, listener: Listener, covered: Covered, snapshot_no: int, post: Post | None) -> Wal:
         """Begin new files. With `post` each shard gets a thread; without it the caller runs `Wal.work`.
@@ -159,12 +191,13 @@ class WalRecovery:
             starts = self._new_layout(snapshot_no)
         else:
             starts = self._same_layout(snapshot_no)
-        committers = self._open_shards(starts, listener, post)
+        notes = Notes(self._fs, self.directory, len(starts))
+        committers = self._open_shards(starts, listener, post, notes)
         self._remove_obsolete()
         tails = dict(covered.positions)
         for log_id, tail in self._tails.items():
             tails[log_id] = max(tail, tails.get(log_id, 0))
-        return Wal(committers, tails)
+        return Wal(committers, tails, notes)
 
     def _open_files(self, names: list[str], salvage: bool) -> list[ScannedFile]:
         found = []
@@ -196,11 +229,15 @@ class WalRecovery:
         # The names count too, as in a salvage there may be no readable header.
         return max([*counts, *(file.shard + 1 for file in files)], default=0)
 
-    def _lost_power(self, file: ScannedFile) -> bool:
+    def _witness(self, shard: int) -> ShardWitness:
+        return self._witnesses[shard] if shard < len(self._witnesses) else ShardWitness()
+
+    def _stop_of(self, file: ScannedFile) -> LastStop:
+        """What is known of a last file that was not ended by a clean stop."""
         header = file.header
-        if header is None or header.boot_id != self._fs.boot_id():
-            return True
-        return header.after_power_loss and not file.trimmed
+        if header is None or header.boot_id != self._fs.boot_id() or (header.after_power_loss and not file.trimmed):
+            return LastStop.POWER_LOST
+        return _STOPS[self._witness(file.shard).about(header, file.end, file.sealed)]
 
     def _assert_replayed(self) -> None:
         assert all(scan.finished for scan in self._scans), "replay every shard to its end first"
@@ -227,17 +264,25 @@ class WalRecovery:
             stored=(),
             next_number=self._highest.get(shard, 0) + 1,
             snapshot_no=snapshot_no,
-            after_power_loss=self.last_stop is LastStop.POWER_LOST,
+            after_power_loss=self.last_stop.may_have_lost,
         )
 
-    def _open_shards(self, starts: list[ShardStart], listener: Listener, post: Post | None) -> list[Committer]:
+    def _open_shards(
+        self, starts: list[ShardStart], listener: Listener, post: Post | None, notes: Notes
+    ) -> list[Committer]:
         settings = CommitterSettings(self._settings.disk_sync_ms, self._settings.queue_bytes_max)
         opened: list[ShardFiles] = []
         try:
             for start in starts:
                 opened.append(
                     ShardFiles(
-                        self._fs, self.directory, self._clock, self._salt_source, self._settings.file_bytes, start
+                        self._fs,
+                        self.directory,
+                        self._clock,
+                        self._salt_source,
+                        self._settings.file_bytes,
+                        start,
+                        notes.of_shard(start.shard),
                     )
                 )
         except OSError:

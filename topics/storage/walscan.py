@@ -8,9 +8,10 @@ changed since (damage). Silently dropping the second would lose acked data, so t
   anywhere behind x with a mark above x proves that the bytes at x were durable.
 - A file gets a successor only after it was synced whole and ended with a FILE_END frame. So a bad or missing frame in
   a file that has a successor is damage.
-- Without a restart of the machine nothing that was written is lost, so whole frames behind x prove damage, too.
-- Everything else is a torn tail. After a power loss whole frames behind x do not matter: unsynced writes may reach the
-  disk in any order.
+- On the same run of the machine the witness says how much was synced (see `witness`): with whole frames behind it, a
+  bad spot below that is damage. Without frames behind it the file just ends there, as one that was rolled back does.
+- Everything else is a torn tail. There whole frames behind x do not matter: unsynced writes may reach the disk in any
+  order.
 
 Damage raises `Damaged`, or in salvage it is noted as a `Loss` and reading goes on at the next valid frame.
 
@@ -34,6 +35,7 @@ from topics.storage.commitlog import Covered, Entry
 from topics.storage.frame import ALIGN, CHECKSUM, HEADER, HEADER_BYTES, MAGIC, OVERHEAD_BYTES, Frame, Kind
 from topics.storage.fs import FileSystem
 from topics.storage.walfile import HEADER_SALT, FileHeader, file_name, read_header, salt_candidates
+from topics.storage.witness import ShardWitness
 
 Replayed = tuple[int, int, int, memoryview]
 """log id, position, kind, body: a tuple, because there are a million of them."""
@@ -138,6 +140,7 @@ class ShardScan:
         covered: Covered,
         snapshot_no: int,
         tails: dict[int, int],
+        witness: ShardWitness,
         salvage: bool = False,
     ) -> None:
         self.shard = shard
@@ -154,6 +157,7 @@ class ShardScan:
         self._floors = dict(covered.positions)
         self._have_snapshot_no = snapshot_no
         self._tails = tails
+        self._witness = witness
         self._salvage = salvage
 
     def __iter__(self) -> Iterator[Replayed]:
@@ -226,9 +230,10 @@ class ShardScan:
             witness = next((found for found in behind if found.mark > offset), None)
             if witness is not None:
                 proof = f"the frame at {witness.offset} says that the first {witness.mark} bytes were synced"
-            elif behind and file.header is not None and file.header.boot_id == self._fs.boot_id():
+            elif behind and offset < self._synced_upto(file):
+                synced = self._synced_upto(file)
                 proof = (
-                    f"the machine has been running since whole frames were written behind them, at {behind[0].offset}"
+                    f"the process had synced the first {synced} bytes, and whole frames follow at {behind[0].offset}"
                 )
             else:
                 if file.written > offset:
@@ -237,6 +242,12 @@ class ShardScan:
         end = behind[0].offset if behind else file.written
         self._report(file, offset, f"unreadable bytes, and {proof}", self._at_risk(behind), end)
         return end if behind else None
+
+    def _synced_upto(self, file: ScannedFile) -> int:
+        header = file.header
+        if header is None or header.boot_id != self._fs.boot_id():
+            return 0
+        return self._witness.synced_upto(header.salt)
 
     def _at_risk(self, behind: Sequence[Frame]) -> tuple[tuple[int, int, int], ...]:
         """What the frames behind a bad spot show to be missing."""

@@ -34,6 +34,7 @@ from topics.storage.tier import shred
 from topics.storage.walfile import FORMAT_VERSION, FileHeader, erased_path, file_name, header_frame, spare_name
 from topics.storage.walmetrics import ShardMetrics
 from topics.storage.walscan import CLEAN_STOP, ScannedFile, Trimmed, read_entries
+from topics.storage.witness import END, NEXT, SYNCED, begin_file
 
 WRITE_BYTES_MAX = 4 << 20
 """A longer batch is written in several calls, so that memory for it stays bounded."""
@@ -118,7 +119,9 @@ class ShardFiles:
         salt_source: Callable[[], int],
         file_bytes: int,
         start: ShardStart,
+        notes: memoryview,
     ) -> None:
+        """`notes` are the shard's numbers of the witness, see `witness`."""
         self.shard = start.shard
         self.metrics = ShardMetrics()
         self.stored = start.stored
@@ -129,6 +132,7 @@ class ShardFiles:
         self._salt_source = salt_source
         self._file_bytes = file_bytes
         self._start = start
+        self._notes = notes
         self._snapshot_no = start.snapshot_no
         self._after_power_loss = start.after_power_loss
         self._spare_path = f"{directory}/{spare_name(start.shard)}"
@@ -179,7 +183,7 @@ class ShardFiles:
             return
         began_ns = self._clock.ticks_ns()
         active.file.sync()
-        active.synced = active.end
+        active.synced = self._notes[SYNCED] = active.end
         self.metrics.fsyncs += 1
         self.metrics.sync_us.add((self._clock.ticks_ns() - began_ns) // 1000)
 
@@ -278,7 +282,7 @@ class ShardFiles:
             buffers = [b"".join(buffers)]
         active.file.write_at(active.end, buffers)
         active.marked = active.synced
-        active.end += size
+        active.end = self._notes[END] = active.end + size
         self.metrics.bytes_written += size
 
     def _write_own(self, kind: Kind, body: Sequence[Buffer] = (), flags: int = 0) -> None:
@@ -330,8 +334,10 @@ class ShardFiles:
         finally:
             spare.close()
         path = f"{self._directory}/{file_name(self.shard, number)}"
+        self._notes[NEXT] = salt
         self._fs.rename(self._spare_path, path)
         self._fs.sync_dir(self._directory)
+        begin_file(self._notes, salt, first)
         self._spare_wanted = True
         # Opened again, so that its errors name the file as it is called from now on.
         file = self._fs.open(path, "write")

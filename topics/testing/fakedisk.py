@@ -6,8 +6,12 @@ The fault model:
   directory's. Reads, lists and mappings see everything at once. What survives of the waiting changes is
   drawn by the crash mode, defined in `platter.py`.
 - `crash(mode)` is a power loss. It returns the disk as the next boot finds it: all that is left is durable,
-  no lock is held, `boot_id` is new. `kill()` is the death of the process alone: it returns a disk where all
-  that was written is there and what waited still waits, no lock is held, `boot_id` is the same.
+  no lock is held, `boot_id` is new and all numbers of `memorize` are gone. `kill()` is the death of the process
+  alone: it returns a disk where all that was written is there and what waited still waits, no lock is held,
+  `boot_id` and the memorized numbers are the same.
+- `detach(mode)` is a disk that was taken from under a process and came back, on a machine that kept running: it
+  loses as in a power loss, but `boot_id` and the memorized numbers are the same. With `forgetful` the numbers
+  of `kill` and `detach` are gone, as those of a container are that was made again.
 - Either way this disk is off: its handles, locks and names answer EIO, its mappings are dead (slices cut from
   them before keep their bytes, as nothing can take a memoryview back). A disk that is off can be crashed
   again, so that one moment yields as many outcomes as a test wants.
@@ -54,6 +58,7 @@ class FakeDisk:
         self._folders: dict[str, Folder] = {"/": Folder()}
         self._boot_number = 0
         self._locks: set[str] = set()
+        self._memory: dict[str, memoryview] = {}
         self._mappings: weakref.WeakSet[FakeMapping] = weakref.WeakSet()
         self._off_because = ""
         # Several threads may share a disk, and a crash must see each call done or not begun.
@@ -138,6 +143,8 @@ class FakeDisk:
             inside = [key for key in self._folders if key == old or key.startswith(f"{old}/")]
             moved = {new + key.removeprefix(old): self._folders.pop(key) for key in inside}
             self._folders.update(moved)
+            for key in [key for key in self._memory if key == old or key.startswith(f"{old}/")]:
+                self._memory[new + key.removeprefix(old)] = self._memory.pop(key)
 
     def remove_dir(self, path: str) -> None:
         with self.powered(path):
@@ -172,6 +179,21 @@ class FakeDisk:
         with self.powered("/"):
             return f"fake-boot-{self._boot_number}"
 
+    def recall(self, directory: str) -> Sequence[int]:
+        with self.powered(directory):
+            return self._memory.get(_key(directory), _no_numbers()).tolist()
+
+    def memorize(self, directory: str, count: int) -> memoryview | None:
+        with self.powered(directory):
+            kept = self._memory.get(_key(directory), _no_numbers())
+            if len(kept) != count:
+                kept = self._memory[_key(directory)] = memoryview(bytearray(8 * count)).cast("Q")
+            return kept
+
+    def forget(self, directory: str) -> None:
+        with self.powered(directory):
+            self._memory.pop(_key(directory), None)
+
     def restrict(self, path: str) -> None:
         with self.powered(path):
             if not self._is_taken(path):
@@ -201,16 +223,29 @@ class FakeDisk:
             folders = {path: folder.survivor(mode, rng) for path, folder in sorted(self._folders.items())}
             return self._successor(folders, self._boot_number + 1, rng)
 
-    def kill(self) -> FakeDisk:
+    def kill(self, forgetful: bool = False) -> FakeDisk:
         """Kill the process that used this disk; the disk as the next process finds it."""
         with self._mutex:
             self._turn_off("kill()")
-            return self._successor(copy.deepcopy(self._folders), self._boot_number, self._rng)
+            disk = self._successor(copy.deepcopy(self._folders), self._boot_number, self._rng)
+            return disk if forgetful else self._remind(disk)
+
+    def detach(self, mode: CrashMode, rng: random.Random | None = None, forgetful: bool = False) -> FakeDisk:
+        """Take the disk from a machine that keeps running; the disk as it is when it is attached again."""
+        with self._mutex:
+            disk = self.crash(mode, rng)
+            disk._boot_number = self._boot_number
+            return disk if forgetful else self._remind(disk)
 
     def fork(self) -> FakeDisk:
         """Another disk in the same state, to be crashed or killed while this one goes on."""
         with self._mutex:
-            return self._successor(copy.deepcopy(self._folders), self._boot_number, random.Random(0))
+            return self._remind(self._successor(copy.deepcopy(self._folders), self._boot_number, random.Random(0)))
+
+    def _remind(self, disk: FakeDisk) -> FakeDisk:
+        """Give another disk a copy of what was memorized about this one."""
+        disk._memory = {path: memoryview(bytearray(kept)).cast("Q") for path, kept in self._memory.items()}
+        return disk
 
     def _turn_off(self, reason: str) -> None:
         self._off_because = self._off_because or reason
@@ -269,6 +304,10 @@ class FakeDisk:
         key = _key(path)
         directory, name = posixpath.split(key)
         return key in self._folders or (directory in self._folders and name in self._folders[directory].names)
+
+
+def _no_numbers() -> memoryview:
+    return memoryview(b"").cast("Q")
 
 
 def _key(path: str) -> str:

@@ -29,14 +29,14 @@ from topics.storage.fs import Buffer, DirectoryLock, File, FileSystem, Mapping, 
 
 CallName = Literal[
     "open", "map", "rename", "unlink", "list", "exists", "make_dir", "rename_dir", "remove_dir", "sync_dir",
-    "lock", "unlock", "boot_id", "free_bytes", "restrict", "write_at", "read_at", "size", "truncate", "allocate",
-    "sync", "close",
+    "lock", "unlock", "boot_id", "recall", "memorize", "forget", "free_bytes", "restrict", "write_at", "read_at",
+    "size", "truncate", "allocate", "sync", "close",
 ]  # fmt: skip
 CALL_NAMES: tuple[CallName, ...] = get_args(CallName)
 
 CHANGING_CALLS: frozenset[CallName] = frozenset({
-    "open", "rename", "unlink", "make_dir", "rename_dir", "remove_dir", "sync_dir", "lock", "unlock", "write_at",
-    "truncate", "allocate", "sync",
+    "open", "rename", "unlink", "make_dir", "rename_dir", "remove_dir", "sync_dir", "lock", "unlock", "memorize",
+    "forget", "write_at", "truncate", "allocate", "sync",
 })  # fmt: skip
 """Calls around which the disk may differ: a crash at any other is the same as one at the next of these."""
 
@@ -258,6 +258,15 @@ class FaultFs:
 
     def boot_id(self) -> str:
         return self.perform("boot_id", "", self.inner.boot_id)
+
+    def recall(self, directory: str) -> Sequence[int]:
+        return self.perform("recall", directory, lambda: self.inner.recall(directory))
+
+    def memorize(self, directory: str, count: int) -> memoryview | None:
+        return self.perform("memorize", directory, lambda: self.inner.memorize(directory, count))
+
+    def forget(self, directory: str) -> None:
+        self.perform("forget", directory, lambda: self.inner.forget(directory))
 
     def free_bytes(self, path: str) -> int:
         return self.perform("free_bytes", path, lambda: self.inner.free_bytes(path))

@@ -259,6 +259,15 @@ class MonitorFs:
     def boot_id(self) -> str:
         return self.inner.boot_id()
 
+    def recall(self, directory: str) -> Sequence[int]:
+        return self.inner.recall(directory)
+
+    def memorize(self, directory: str, count: int) -> memoryview | None:
+        return self.inner.memorize(directory, count)
+
+    def forget(self, directory: str) -> None:
+        self.inner.forget(directory)
+
     def free_bytes(self, path: str) -> int:
         return self.inner.free_bytes(path)
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.testing.sim.disk_and_clock_plants import boot_id_alone_proves_that_nothing_is_lost
 from topics.core import groupsettle, read, retention
 from topics.core.dedupe import Dedupe, IdempotencyKey
 from topics.core.hole import Hole
@@ -36,7 +37,7 @@ from topics.wire import arrow
 from topics.wire.streamcursor import Positions
 from topics.wire.wscommand import Subscribe
 
-SEEDS = 100
+SEEDS = 200
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -232,6 +233,7 @@ PLANTED: tuple[tuple[Plant, str], ...] = (
     (router_goes_back_when_it_starts, "copy.twice"),
     (drop_is_not_stored, "the server cannot start"),
     (arrow_loses_a_row, "log.missing"),
+    (boot_id_alone_proves_that_nothing_is_lost, "log.seq"),
 )
 
 

@@ -14,7 +14,7 @@ from topics.testing.faultfs import Call, When
 from topics.testing.platter import CRASH_MODES
 from topics.testing.sim.calls import Notebook
 from topics.testing.sim.loop import SimLoop
-from topics.testing.sim.machine import DISK_SYNC_MS, SHARDS, Death, Machine
+from topics.testing.sim.machine import DISK_SYNC_MS, LOSES_NOTHING, SHARDS, Death, Detached, Machine
 from topics.testing.sim.network import CALM, Network, Weather
 from topics.testing.sim.timeline import Timeline
 
@@ -48,6 +48,8 @@ class Faults:
         kinds: list[tuple[str, Callable[[], None]]] = [
             ("kill", self._kill),
             ("power loss", self._lose_power),
+            ("detached disk", self._detach),
+            ("replaced process", self._replace),
             ("crash at a file call", self._crash_at_call),
             ("clean stop", self._stop),
             ("failing sync", self._fail_sync),
@@ -98,7 +100,7 @@ class Faults:
         window_ms = DISK_SYNC_MS + SLACK_MS + int(4 * self._slowest_ms)
         if self._sick_since_ms is not None:
             window_ms += self._notes.now_ms - self._sick_since_ms
-        self._notes.died(death != "killed", window_ms, self._machine.stopping, self._sick_from)
+        self._notes.died(death not in LOSES_NOTHING, window_ms, self._machine.stopping, self._sick_from)
         self._notes.faults[f"died: {death}"] += 1
         self._slowest_ms = self._machine.slow_ms
         self._sick_since_ms = self._sick_from = None
@@ -137,13 +139,19 @@ class Faults:
         self._machine.die("killed")
 
     def _death(self) -> Death:
-        return self._chance.choice(("killed", "killed", *CRASH_MODES))
+        return self._chance.choice(("killed", "killed", "replaced", *CRASH_MODES, *map(Detached, CRASH_MODES)))
 
     def _kill(self) -> None:
         self._machine.die("killed")
 
     def _lose_power(self) -> None:
         self._machine.die(self._chance.choice(CRASH_MODES))
+
+    def _detach(self) -> None:
+        self._machine.die(Detached(self._chance.choice(CRASH_MODES)))
+
+    def _replace(self) -> None:
+        self._machine.die("replaced")
 
     def _crash_at_call(self) -> None:
         self._machine.next_death = self._death()

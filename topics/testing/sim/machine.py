@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal, cast
+from typing import Literal, assert_never, cast
 
 from topics import settings as setting_table
 from topics.engine.engine import Engine
@@ -33,7 +34,20 @@ for loaded in ("topics.sqlengine.executor", "topics.wire.arrow", "topics.wire.ar
     # The first request that needs one of these would load it, and the same life would have other steps the next time.
     import_module(loaded)
 
-Death = CrashMode | Literal["killed"]
+
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """The disk is taken from a machine that keeps running, loses as in a power loss, and comes back."""
+
+    mode: CrashMode
+
+    def __str__(self) -> str:
+        return f"detached, {self.mode}"
+
+
+Death = CrashMode | Detached | Literal["killed", "replaced"]
+"""`replaced`: killed, and what was kept in memory beside the disk is gone, as with a container that is made again."""
+LOSES_NOTHING: Sequence[Death] = ("killed", "replaced")
 DISK_SYNC_MS = 200
 SHARDS = 2
 
@@ -173,7 +187,7 @@ class Machine:
         self.problems += loop.problems
         self._server = self._engine = None
         self.last_death = death
-        self.disk = self.disk.kill() if death == "killed" else self.disk.crash(death, self.chance)
+        self.disk = _after(self.disk, death, self.chance)
         self.on_death()
 
     # ---- running
@@ -223,3 +237,16 @@ class Machine:
         if due_ns > self._sync_ns:
             self._sync_ns = due_ns
             self.timeline.at(due_ns + int(self.slow_ms * 1_000_000), lambda: self._plan_rounds())
+
+
+def _after(disk: FakeDisk, death: Death, chance: random.Random) -> FakeDisk:
+    """The disk as the next process finds it."""
+    match death:
+        case "killed" | "replaced":
+            return disk.kill(forgetful=death == "replaced")
+        case Detached(mode):
+            return disk.detach(mode, chance)
+        case "lost" | "kept" | "torn" | "zeroed" | "reordered":
+            return disk.crash(death, chance)
+        case _:
+            assert_never(death)
