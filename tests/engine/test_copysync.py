@@ -97,12 +97,26 @@ def test_strong_readers_of_a_copy_wait_for_its_source() -> None:
     for number in range(2):
         rig.write("a", number)
         rig.work()
-    rig.configure("b", merge=True, durability="fsync")
-    rig.write("b", 2)
-    assert dest.visible_seq == 3 and source.synced_seq == 1 == dest.synced_seq, "its own shard is synced, and no other"
+    rig.configure("b", merge=True, idempotency_window_ms=1000)
+    assert dest.visible_seq == 2 and source.synced_seq == 1 == dest.synced_seq, "its own shard is synced, and no other"
     rig.clock.advance(1000)
     rig.work()
-    assert source.synced_seq == 2 and dest.synced_seq == 3
+    assert source.synced_seq == 2 == dest.synced_seq
+
+
+def test_write_behind_fsync_copies_waits_for_their_source() -> None:
+    rig = ready("ab")
+    rig.configure("b", merge=True, durability="fsync")
+    rig.write("a", 0)
+    rig.work()
+    rig.write("a", 1)
+    rig.engine.forwarding.pump()
+    behind = rig.submit("b", "behind")
+    rig.engine.flush()
+    rig.driver.wal.work(rig.engine.wal.shard_of(rig.log("b").log_id))
+    assert rig.log("a").synced_seq == 1 and not behind.done and rig.data("b") == [0], "a power loss takes copies"
+    rig.work()
+    assert behind.done and rig.data("b") == [0, 1, "behind"] and rig.log("a").synced_seq == 2
 
 
 def test_lost_copies_stay_lost_when_their_source_gives_out_the_same_seqs_again() -> None:

@@ -243,7 +243,7 @@ def test_a_batch_that_is_too_much_to_put_aside_leaves_nothing_behind() -> None:
     assert not rig.batch(*small, transaction="t").all_duplicates
 
 
-@pytest.mark.parametrize("rounds", range(4))
+@pytest.mark.parametrize("rounds", range(3))
 def test_a_batch_that_the_disk_does_not_take_fails_as_a_whole(rig: HeapRig, rounds: int) -> None:
     ticket = rig.engine.heaps.enqueue_batch(spread(20), "t")
     for _ in range(rounds):

@@ -8,7 +8,8 @@ seen by nobody. Publishing goes in three steps, each a fact:
     finished   in the meta log, with the seqs: the answer for everybody who asks again; the stages are gone
 
 A crash before `decided` leaves stages that expire. A crash after it is made good by recovery, which appends what is
-missing (`published` in a log says what is there already). Readers see nothing of a batch before all of it is stored.
+missing (`published` in a log says what is there already). Readers see nothing of a batch before all of it is durable,
+and then all of it at one moment (`engine/visibility.py`).
 A job may wait (`core/waits.py`): the stage keeps what was said of it, and the times that follow from that and from the
 moment of the decision are stored with the jobs, the same whatever crashes in between.
 
@@ -369,6 +370,13 @@ def append_stages(machine: Machine, batch: Batch, now_ms: int) -> tuple[list[Sto
                     facts.append(StoredFact(target.log_id, True, fact.buffers()))
                 seq = block.last_seq + 1
     return facts, list(targets.values())
+
+
+def last_seq_in(machine: Machine, batch: Batch, log: Log) -> int:
+    """The last seq that an appended batch has in one of its logs; 0 when its stages were empty."""
+    stage_logs = [machine.batches.stages[name].log.log_id for name in batch.stages]
+    parts = [log.published[log_id] for log_id in stage_logs if log_id in log.published]
+    return max((first_seq + count - 1 for first_seq, count in parts), default=0)
 
 
 def finish(machine: Machine, batch: Batch, now_ms: int) -> Outcome:

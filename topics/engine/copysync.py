@@ -31,27 +31,28 @@ class _Unsure:
 
 class CopySync:
     def __init__(self) -> None:
-        self._logs: dict[int, _Unsure] = {}
+        self.logs: dict[int, _Unsure] = {}
+        """Those that have copies which are not durable yet."""
 
     def __len__(self) -> int:
         """How many logs have copies that are not durable yet."""
-        return len(self._logs)
+        return len(self.logs)
 
     def shards_of(self, log_id: int, upto_seq: int) -> set[int]:
         """The shards, beside its own, that have to be synced before a log is durable up to a seq."""
-        unsure = self._logs.get(log_id)
+        unsure = self.logs.get(log_id)
         if unsure is None:
             return set()
         return {shard for copies in unsure.copies.values() if copies.first_seq <= upto_seq for shard in copies.shards}
 
     def wait(self, log_id: int, first_seq: int, last_seq: int, synced_seq: int, shards: set[int]) -> None:
         """These copies are not durable before `source_synced` was said of each of these shards."""
-        unsure = self._logs.setdefault(log_id, _Unsure(synced_seq))
+        unsure = self.logs.setdefault(log_id, _Unsure(synced_seq))
         unsure.copies[last_seq] = _Copies(first_seq, shards)
 
     def source_synced(self, log_id: int, last_seq: int, shard: int) -> int:
         """A shard that copies were waiting for is synced; how far their log is durable now."""
-        unsure = self._logs.get(log_id)
+        unsure = self.logs.get(log_id)
         if unsure is None:
             return 0
         copies = unsure.copies.get(last_seq)
@@ -60,12 +61,12 @@ class CopySync:
             if not copies.shards:
                 del unsure.copies[last_seq]
         if not unsure.copies:
-            del self._logs[log_id]
+            del self.logs[log_id]
         return unsure.upto()
 
     def own_synced(self, log_id: int, seq: int) -> int:
         """A log's own shard is synced up to `seq`; how far the log is durable."""
-        unsure = self._logs.get(log_id)
+        unsure = self.logs.get(log_id)
         if unsure is None:
             return seq
         unsure.own_seq = max(unsure.own_seq, seq)

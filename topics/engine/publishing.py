@@ -1,27 +1,27 @@
-"""Publishing a batch over turns: decide, append, finish, each step when the one before is durable.
+"""Publishing a batch over turns: decide, append, show and finish, each step when the one before is durable.
 
 begin     the decision is in the meta log; whoever asks for the same batch meanwhile joins in
 decided   durable: the staged records go into their logs, hidden from readers
-appended  durable in every log: readers see all of it from this moment, and the answer is recorded
-finished  durable: everybody who asked gets the answer
+appended  durable in every log: readers see all of it at one moment, together with what it waits for (`visibility.py`).
+          The answer is recorded, and everybody who asked gets it: a crash from here on gives the same one again
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from topics.core import batch as batches
 from topics.core.batch import Batch
 from topics.core.commands import Publish
-from topics.core.log import Log
 from topics.core.machine import Machine
-from topics.core.outcome import Outcome
+from topics.core.outcome import Outcome, StoredFact
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
+from topics.engine.visibility import Pending, Visibility
 from topics.errors import StageConflict, TopicsError
-from topics.model import Published
+from topics.model import Durability
 
 
 class Publishing:
@@ -33,8 +33,7 @@ class Publishing:
         self._now_ms = now_ms
         self._mark_dirty = mark_dirty
         self._asking: dict[tuple[str, int], list[Ticket]] = {}
-        self._hidden: dict[int, dict[tuple[str, int], int]] = {}
-        """Where unfinished batches begin, by log."""
+        self._visibility = Visibility(turn.show_together)
         self._failed: dict[tuple[str, int], TopicsError] = {}
         """Batches that cannot go on before a restart, and why."""
 
@@ -44,11 +43,11 @@ class Publishing:
         batch = outcome.reply
         assert isinstance(batch, Batch)
         ticket = Ticket()
-        key = (batch.producer_id, batch.epoch)
+        key = _key_of(batch)
         if not outcome.facts:
             if key in self._failed:
                 ticket.fail(self._failed[key])
-            elif batch.answer is not None and key not in self._asking:
+            elif batch.answer is not None:
                 ticket.resolve(msgspec.structs.replace(batch.answer, deduped=True))
             else:
                 self._asking.setdefault(key, []).append(ticket)
@@ -71,9 +70,12 @@ class Publishing:
 
     def resume(self) -> None:
         """Go on with what a crash interrupted."""
-        for batch in self._machine.batches.unfinished():
-            self._asking.setdefault((batch.producer_id, batch.epoch), [])
-            self._append(batch, None)
+        unfinished = self._machine.batches.unfinished()
+        for batch in unfinished:
+            self._asking.setdefault(_key_of(batch), [])
+        # All of them are hidden before the first one is shown.
+        for store in [self._place(batch) for batch in unfinished]:
+            store()
 
     def asking(self) -> list[Ticket]:
         """Those who wait for a batch."""
@@ -83,52 +85,60 @@ class Publishing:
         if error is not None:
             self._fail(batch, error)
             return
+        self._place(batch)()
+
+    def _place(self, batch: Batch) -> Callable[[], None]:
+        """Put a batch into its logs, hidden. What is returned stores that, and shows the batch when it is durable."""
         facts, begins = batches.append_stages(self._machine, batch, self._now_ms())
-        targets = [log for log, _ in begins]
-        for log, first_seq in begins:
-            self._hidden.setdefault(log.log_id, {})[(batch.producer_id, batch.epoch)] = first_seq
-            self._hide(log)
-            # After a crash some of the batch is there already; nobody has read anything since.
-            log.visible_seq = min(log.visible_seq, first_seq - 1)
-        outcome = Outcome(None, facts, must_sync=True)
-        self._add(outcome).on_done(lambda done: self._finish(batch, targets, done.error))
+        extents = [
+            (log, first_seq, max(batches.last_seq_in(self._machine, batch, log), first_seq - 1))
+            for log, first_seq in begins
+        ]
+        pending = self._visibility.hide(batch, extents)
+        return lambda: self._store(pending, facts)
 
-    def _finish(self, batch: Batch, targets: list[Log], error: TopicsError | None) -> None:
-        if error is not None:
-            self._fail(batch, error)
+    def _store(self, pending: Pending, facts: Sequence[StoredFact]) -> None:
+        if not pending.parts:
+            self._show(pending)
             return
-        outcome = batches.finish(self._machine, batch, self._now_ms())
-        for log in targets:
-            self._hidden[log.log_id].pop((batch.producer_id, batch.epoch))
-            self._hide(log)
-            log.ready_seq = max(log.ready_seq, self._published_upto(outcome, log))
-            log.synced_seq = max(log.synced_seq, self._published_upto(outcome, log))
-            self._turn.show_ready(log)
-        self._add(outcome).on_done(lambda done: self._answer(batch, done.error))
+        waiting = len(pending.parts)
 
-    def _hide(self, log: Log) -> None:
-        """Readers get as far as the first unfinished batch."""
-        log.hidden_from = min(self._hidden[log.log_id].values(), default=0)
-        if not log.hidden_from:
-            del self._hidden[log.log_id]
+        def stored(ticket: Ticket) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if ticket.error is not None:
+                self._fail_pending(pending, ticket.error)
+            elif not waiting and pending.error is None:
+                self._show(pending)
 
-    def _published_upto(self, outcome: Outcome, log: Log) -> int:
-        answer = outcome.reply
-        assert isinstance(answer, Published)
-        return max(
-            (part.last_seq for part in answer.written if (part.topic, part.partition) == (log.topic, log.partition)),
-            default=0,
-        )
+        for part in pending.parts:
+            own = [fact for fact in facts if fact.log_id == part.log.log_id]
+            topic = self._machine.topic(part.log.topic)
+            # A batch is durable before it is seen, whatever the class of the topic, as far as the topic is stored.
+            in_memory = topic.config.durability is Durability.EPHEMERAL
+            durability = Durability.EPHEMERAL if in_memory else Durability.FSYNC
+            outcome = Outcome(None, own, not in_memory, part.log, part.last_seq, durability)
+            self._add(outcome).on_done(stored)
 
-    def _answer(self, batch: Batch, error: TopicsError | None) -> None:
-        if error is not None:
-            self._fail(batch, error)
-            return
-        for ticket in self._asking.pop((batch.producer_id, batch.epoch), []):
-            ticket.resolve(batch.answer)
+    def _show(self, pending: Pending) -> None:
+        shown, failed = self._visibility.settle(pending)
+        for one in shown:
+            self._add(batches.finish(self._machine, one.batch, self._now_ms()))
+        for one in shown:
+            for ticket in self._asking.pop(_key_of(one.batch), []):
+                ticket.resolve(one.batch.answer)
+        self._fail_all(failed)
+
+    def _fail_pending(self, pending: Pending, error: TopicsError) -> None:
+        self._fail_all(self._visibility.fail(pending, error))
+
+    def _fail_all(self, failed: Sequence[Pending]) -> None:
+        for one in failed:
+            assert one.error is not None
+            self._fail(one.batch, one.error)
 
     def _fail(self, batch: Batch, error: TopicsError) -> None:
-        key = (batch.producer_id, batch.epoch)
+        key = _key_of(batch)
         self._failed[key] = error
         for ticket in self._asking.pop(key, []):
             ticket.fail(error)
@@ -137,3 +147,7 @@ class Publishing:
         for fact in outcome.facts:
             self._mark_dirty(fact.log_id)
         return self._turn.add(outcome)
+
+
+def _key_of(batch: Batch) -> tuple[str, int]:
+    return batch.producer_id, batch.epoch

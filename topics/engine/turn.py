@@ -129,7 +129,13 @@ class Turn:
             ticket.ceiling = log.granted_ceiling
             if outcome.source is not None:
                 return self._add_copies(outcome, log, outcome.source, ticket)
-            if len(facts) == 1 and facts[0].log_id == log.log_id and not born and log.log_id not in self._unborn:
+            if (
+                len(facts) == 1
+                and facts[0].log_id == log.log_id
+                and not born
+                and log.log_id not in self._unborn
+                and log.log_id not in self._copies.logs
+            ):
                 # Nearly every write: one fact, in the log it is about, and no other shard to wait for.
                 self._queue(facts[0], ticket.shard)
                 ticket.visible_at_sync = _seen_when_synced(outcome)
@@ -152,6 +158,9 @@ class Turn:
         if log is not None and shards and log.log_id in self._unborn:
             shards |= {self.commit_log.shard_of(log.log_id), self.commit_log.shard_of(META_LOG_ID)}
             ticket.needs_sync = True
+        if log is not None and outcome.seq and outcome.durability is _FSYNC and shards:
+            # Readers see a log as a prefix: copies in front of these records must be durable, too.
+            shards |= self._copies.shards_of(log.log_id, outcome.seq)
         ticket.visible_at_sync = _seen_when_synced(outcome) or len(shards) > 1
         self._wait_for(shards, ticket)
         return ticket
@@ -342,10 +351,22 @@ class Turn:
 
     def show_ready(self, log: Log) -> None:
         """Readers see what is ready, up to where an unfinished batch begins."""
-        upto = log.ready_seq if not log.hidden_from else min(log.ready_seq, log.hidden_from - 1)
-        if upto > log.visible_seq:
-            log.visible_seq = upto
+        if _raise_visible(log):
             self._on_visible(log)
+
+    def show_together(self, logs: Sequence[Log]) -> None:
+        """The same for several logs: readers see all of them before anything is done about one."""
+        for log in [log for log in logs if _raise_visible(log)]:
+            self._on_visible(log)
+
+
+def _raise_visible(log: Log) -> bool:
+    """Whether readers see more of a log now."""
+    upto = log.ready_seq if not log.hidden_from else min(log.ready_seq, log.hidden_from - 1)
+    if upto <= log.visible_seq:
+        return False
+    log.visible_seq = upto
+    return True
 
 
 def _taken(waiting: deque[tuple[int, list[Ticket]]], group: int) -> list[Ticket]:
