@@ -11,7 +11,8 @@ from topics.engine.host import Opener
 from topics.engine.recovery import Progress
 from topics.settings import Settings
 from topics.storage.committer import Post
-from topics.testing.sim.machine import Machine
+from topics.testing.sim import actors
+from topics.testing.sim.machine import SHARDS, Machine
 from topics.testing.sim.world import World, furnished
 
 AWHILE_MS = 3_000
@@ -50,3 +51,17 @@ def test_only_a_process_that_was_started_on_a_healed_machine_has_to_start(
         assert attempts == failures + 1 and world.machine.listener is not None
     assert [text for text in world.notes.problems if "cannot start" in text] == world.notes.problems
     assert len(world.notes.problems) == failures - 1
+
+
+def test_slow_shard_is_slow_until_the_machine_is_healed() -> None:
+    worlds = [World(seed, now_ms=furnished().now_ms) for seed in range(40)]
+    slow = [world for world in worlds if world.faults.slow_shard.slow_ms]
+    assert 0 < len(slow) < len(worlds)
+    for world in slow:
+        world.faults.begin()
+        assert list(world.machine.standing_slow_ms.values()) == [world.faults.slow_shard.slow_ms]
+        assert world.notes.faults["slow shard"] == 1
+        assert sum(isinstance(actor, actors.Looker) for actor in world.actors) == 2
+        world.faults.heal()
+        assert world.machine.standing_slow_ms == {}
+    assert {world.faults.slow_shard.shard for world in slow} == set(range(SHARDS))

@@ -19,14 +19,16 @@ from topics.core.dedupe import Dedupe, IdempotencyKey
 from topics.core.hole import Hole
 from topics.core.leases import LeaseTable
 from topics.core.log import Log
-from topics.core.outcome import Outcome
+from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import Topic
 from topics.core.spine import Spine
 from topics.engine import enqueuing
 from topics.engine.engine import Engine
+from topics.engine.publishing import Publishing
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
-from topics.model import Deleted, Dropped, Durability, TopicConfig
+from topics.engine.visibility import Pending, Visibility
+from topics.model import Deleted, Dropped, Durability, Published, TopicConfig, Written
 from topics.server import sse, wscommands
 from topics.testing.fakedisk import FakeFile
 from topics.testing.sim import machine
@@ -119,6 +121,31 @@ def part_of_a_batch_is_uncovered(patch: pytest.MonkeyPatch) -> None:
             self._on_visible(log)
 
     patch.setattr(Turn, "show_ready", show_ready)
+
+
+def batch_is_shown_beside_hidden_ones(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Visibility, "_group_of", lambda self, pending: [pending])
+
+
+def batch_is_answered_before_it_is_shown(patch: pytest.MonkeyPatch) -> None:
+    true = Publishing._store
+
+    def store(self: Publishing, pending: Pending, facts: Sequence[StoredFact]) -> None:
+        written = tuple(
+            Written(
+                topic=part.log.topic,
+                partition=part.log.partition,
+                first_seq=part.first_seq,
+                last_seq=part.last_seq,
+                head_seq=part.log.head_seq,
+            )
+            for part in pending.parts
+        )
+        for ticket in self._asking.get((pending.batch.producer_id, pending.batch.epoch), ()):
+            ticket.resolve(Published(written=written))
+        true(self, pending, facts)
+
+    patch.setattr(Publishing, "_store", store)
 
 
 def memory_is_forgotten_while_the_process_lives(patch: pytest.MonkeyPatch) -> None:
@@ -222,7 +249,9 @@ PLANTED: tuple[tuple[Plant, str], ...] = (
     (stream_skips_one, "stream."),
     (heap_gives_the_worst, "heap.rank"),
     (delete_is_not_stored, "log.back"),
-    (part_of_a_batch_is_uncovered, "batch.moment"),
+    (part_of_a_batch_is_uncovered, "batch."),
+    (batch_is_shown_beside_hidden_ones, "batch."),
+    (batch_is_answered_before_it_is_shown, "batch."),
     (memory_is_forgotten_while_the_process_lives, "log.lost: scratch"),
     (gap_ends_one_too_early, "log.missing"),
     (cap_takes_one_too_many, "retention.early"),

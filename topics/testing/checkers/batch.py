@@ -1,9 +1,10 @@
-"""Is a batch whole? All of it or nothing, and all of it from one moment on.
+"""Is a batch whole? All of it or nothing, and all of it from one moment on: at the latest when it is answered.
 
 `publish` asks for `parts`, and `complete` for `results`: places with the ids that each gets. `stage` asks for `stage`
-and `ids`, `publish` names `stages`. A transaction of a heap is an `enqueue` of several `ids`; what became of each is
-known from `claim` and `letters`. Reads are those of `log.py`; with `final` in what they ask they are part of the last
-look at a place, when everything was healed.
+and `ids`, `publish` names `stages` and is answered with `written`: the topic, first and last seq of each part. A
+transaction of a heap is an `enqueue` of several `ids`; what became of each is known from `claim` and `letters`. Reads
+are those of `log.py`; with `final` in what they ask they are part of the last look at a place, when everything was
+healed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def check_batches(history: History) -> Iterator[Violation]:
             parts: Parts = call.asked["parts"]
             if history.is_final:
                 yield from _whole(history, call, parts)
-            yield from _at_once(history, parts, seqs)
+            yield from _at_once(history, call, parts, seqs)
     yield from _not_before(history)
     if history.is_final:
         for place in history.places("enqueue"):
@@ -30,13 +31,19 @@ def check_batches(history: History) -> Iterator[Violation]:
 
 
 def _seqs(history: History) -> dict[tuple[str, int], int]:
-    """Where each record was ever seen."""
-    return {
+    """Where each record was ever seen, or a publish was told to be."""
+    found = {
         (read.place, number): seq
         for read in history.calls
         if read.verb == "read" and read.ok
         for seq, number, _ in read.answer["records"]
     }
+    for publish in history.calls:
+        if publish.verb == "publish" and publish.ok:
+            firsts = {f"{topic}#0": first for topic, first, _ in publish.answer["written"]}
+            for place, numbers in publish.asked["parts"]:
+                found.update(((place, number), firsts[place] + at) for at, number in enumerate(numbers))
+    return found
 
 
 def _whole(history: History, call: Call, parts: Parts) -> Iterator[Violation]:
@@ -56,20 +63,25 @@ def _whole(history: History, call: Call, parts: Parts) -> Iterator[Violation]:
         yield Violation("batch.lost", f"{name} was answered, and {missing[0]} is not there")
 
 
-def _at_once(history: History, parts: Parts, seqs: dict[tuple[str, int], int]) -> Iterator[Violation]:
-    """Whoever has seen one part of it finds all others from then on."""
+def _at_once(history: History, call: Call, parts: Parts, seqs: dict[tuple[str, int], int]) -> Iterator[Violation]:
+    """A reader that knows one part of it, by a read, a stream or the answer, finds all parts from then on."""
     ids = {(place, number) for place, numbers in parts for number in numbers}
     reads = [read for place, _ in parts for read in history.of(place, "read") if read.ok]
-    seen_at = min(
-        (
-            read.done
-            for read in reads
-            if read.done is not None and any((read.place, row[1]) in ids for row in read.answer["records"])
-        ),
-        default=None,
-    )
-    if seen_at is None:
+    seen = [
+        (read.done, "moment", "a part of a batch was seen")
+        for read in reads
+        if read.done is not None and any((read.place, row[1]) in ids for row in read.answer["records"])
+    ]
+    seen += [
+        (event.at, "stream", f"{event.watcher} was sent a part of a batch")
+        for event in history.heard
+        if any((event.place, number) in ids for _, number in event.records)
+    ]
+    if call.verb == "publish" and call.ok and call.done is not None:
+        seen.append((call.done, "answered", "a batch was answered"))
+    if not seen:
         return
+    seen_at, rule, what = min(seen)
     for read in reads:
         if read.sent <= seen_at or read.asked.get("filtered"):
             continue
@@ -79,8 +91,7 @@ def _at_once(history: History, parts: Parts, seqs: dict[tuple[str, int], int]) -
             if place != read.place or number in shown or seq <= read.asked["from_seq"]:
                 continue
             if seq <= read.answer["next_seq"] or seq > read.answer["head_seq"]:
-                text = f"a part of a batch was seen, and then {number} was not there yet"
-                yield Violation("batch.moment", f"{place} {seq}: {text}")
+                yield Violation(f"batch.{rule}", f"{place} {seq}: {what}, and then {number} was not there yet")
 
 
 def _not_before(history: History) -> Iterator[Violation]:

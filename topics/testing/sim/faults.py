@@ -16,6 +16,7 @@ from topics.testing.sim.calls import Notebook
 from topics.testing.sim.loop import SimLoop
 from topics.testing.sim.machine import DISK_SYNC_MS, LOSES_NOTHING, SHARDS, Death, Detached, Machine
 from topics.testing.sim.network import CALM, Network, Weather
+from topics.testing.sim.slowshard import SlowShard
 from topics.testing.sim.timeline import Timeline
 
 FAULT_MS = 350.0
@@ -61,10 +62,12 @@ class Faults:
             ("clock jump back", self._jump_back),
             ("weather", self._weather),
         ]
+        self.slow_shard = SlowShard(machine, notes, chance)
         count = chance.randint(3, len(kinds))
         self._kinds = chance.sample(kinds, count)
 
     def begin(self) -> None:
+        self.slow_shard.begin()
         self._weather()
         self._plan()
 
@@ -88,6 +91,7 @@ class Faults:
         self._machine.fs.clear()
         self._machine.disk.set_capacity(None)
         self._machine.slow_ms = 0.0
+        self.slow_shard.heal()
         self._notes.jump(self._behind_ms)
         if self._sick_since_ms is not None or not self._machine.running:
             self._restart_soon(0)
@@ -97,7 +101,7 @@ class Faults:
     def died(self) -> None:
         """The process is gone, and with it what was not on the disk."""
         death = self._machine.last_death
-        window_ms = DISK_SYNC_MS + SLACK_MS + int(4 * self._slowest_ms)
+        window_ms = DISK_SYNC_MS + SLACK_MS + int(4 * (self._slowest_ms + self.slow_shard.slow_ms))
         if self._sick_since_ms is not None:
             window_ms += self._notes.now_ms - self._sick_since_ms
         self._notes.died(death not in LOSES_NOTHING, window_ms, self._machine.stopping, self._sick_from)

@@ -83,6 +83,8 @@ class Machine:
         """How much longer the disk takes than it should."""
         self.slow_shards: Sequence[int] = range(SHARDS)
         """The parts of the log that this is true of."""
+        self.standing_slow_ms: dict[int, float] = {}
+        """Parts of the log whose files are slow for good, and how much longer each takes."""
         self.problems: list[str] = []
         self.next_death: Death = "killed"
         """What becomes of the disk when a planned crash comes to pass."""
@@ -209,7 +211,7 @@ class Machine:
     def _plan_rounds(self) -> None:
         for shard in range(SHARDS):
             slow_ms = self.slow_ms if shard in self.slow_shards else 0.0
-            self._plan_round(shard, self.chance.random() * 3 + slow_ms)
+            self._plan_round(shard, self.chance.random() * 3 + slow_ms + self.standing_slow_ms.get(shard, 0.0))
 
     def _plan_round(self, shard: int, after_ms: float) -> None:
         if self._engine is not None and shard not in self._working:

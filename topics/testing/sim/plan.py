@@ -28,6 +28,7 @@ LOGS: Final[dict[str, dict[str, Any]]] = {
     "again": {},
     "left": {"durability": "fsync"},
     "right": {"durability": "fsync"},
+    "middle": {"durability": "fsync"},
     "results": {"durability": "fsync"},
 }
 QUEUES: Final[dict[str, dict[str, Any]]] = {
@@ -52,13 +53,14 @@ COPIES: Final = ("safe-copy", "safe-some")
 LEDGER: Final = "ledger"
 """Made, written and consumed by statements."""
 
-BATCHED: Final = ("left#0", "right#0")
+BATCHED: Final = ("left#0", "right#0", "middle#0")
+"""In two parts of the log; a batch is for two of them or for all."""
 WRITTEN: Final = (
     "safe#0", "safe#0", "fast#0", "fast#0", "short#0", "parts#0", "parts#1", "brief#0", "scratch#0", "air#0", "again#0",
 )  # fmt: skip
 """Where writers write, those that matter most more often."""
 DELETED: Final = ("fast#0", "parts#1")
-WATCHED: Final = ("safe#0", "fast#0", "short#0", "parts#1")
+WATCHED: Final = ("safe#0", "fast#0", "short#0", "parts#1", *BATCHED)
 READ_LAST: Final = (
     *dict.fromkeys(WRITTEN), *BATCHED, "results#0", "safe-copy#0", "fast-copy#0", "safe-some#0", f"{LEDGER}#0",
 )  # fmt: skip
@@ -76,6 +78,7 @@ PROMISES: Final[dict[str, Topic]] = {
     "parts#1": Topic(),
     "left#0": Topic(batches=True),
     "right#0": Topic(batches=True),
+    "middle#0": Topic(batches=True),
     "results#0": Topic(batches=True),
     "safe-copy#0": Topic(source="safe#0"),
     "safe-some#0": Topic(source="safe#0", source_tag="a"),

@@ -65,8 +65,11 @@ class World:
         ]  # fmt: skip
         # Some lives are of few who do much with each other, in some there is everybody.
         living = self.chance.sample(kinds, self.chance.randint(ACTORS_MIN, len(kinds)))
+        if self.faults.slow_shard.slow_ms:
+            # Those who write across both parts of the log, and those who look at both sides.
+            living += [*[actors.Batcher] * 3, *[actors.Looker] * 2]
         self.actors = [kind(self, number) for number, kind in enumerate(living)]
-        self.ending = Ending(self, len(kinds))
+        self.ending = Ending(self, len(living))
         self.timeline.afterwards.append(self.machine.settle)
 
     def next_id(self) -> int:

@@ -1,6 +1,6 @@
-"""Batches over two topics: staged, then published as a producer until that is answered, or called off.
+"""Batches over two topics or three: staged, then published as a producer until that is answered, or called off.
 
-Meanwhile others write to one of the two alone, and look at both: what stands behind a batch must not uncover a part.
+Meanwhile others write to one of the two alone, and look at all: what stands behind a batch must not uncover a part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Batcher(Actor):
         self._epoch += 1
         parts: list[tuple[str, list[int]]] = []
         stages: list[str] = []
-        for place in BATCHED:
+        for place in chance.sample(BATCHED, chance.choice((2, 2, len(BATCHED)))):
             stage, ids = f"{self.name}-{self._epoch}-{place[:-2]}", self.ids(chance.choice((1, 3)))
             parts.append((place, ids))
             stages.append(stage)
@@ -61,9 +61,9 @@ class Mixer(Actor):
     pause_ms = 60.0
 
     def routine(self) -> Routine:
-        one, other = self.chance.sample(BATCHED, 2)
-        yield plain_request(one, self.ids(1)[0])
-        for place in (one, other):
+        places = self.chance.sample(BATCHED, len(BATCHED))
+        yield plain_request(places[0], self.ids(1)[0])
+        for place in places:
             yield read_request(place, 0, 1000)
 
 

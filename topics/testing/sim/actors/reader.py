@@ -43,8 +43,8 @@ class Reader(Actor):
     def routine(self) -> Routine:
         chance = self.chance
         if chance.random() < 0.3:
-            # Both sides of a batch, one behind the other.
-            for place in chance.sample(BATCHED, 2):
+            # All sides of a batch, one behind the other.
+            for place in chance.sample(BATCHED, len(BATCHED)):
                 yield read_request(place, 0, 1000)
             return
         place = chance.choice(READ_LAST)
