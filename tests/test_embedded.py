@@ -66,6 +66,19 @@ async def test_ephemeral_records_end_with_the_process_and_readers_are_told(tmp_p
 
 
 @on_loop
+async def test_ephemeral_records_of_a_topic_that_was_durable_reach_no_file(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("t").write(1, config={"durability": "disk"})
+        await client.topic("t").configure(durability="ephemeral")
+        await client.topic("t").write("SECRET")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 3 and not [path for path in files if b"SECRET" in path.read_bytes()]
+    async with topics.open(tmp_path) as client:
+        page = await client.topic("t").diff(from_seq=1)
+        assert page.tombstone is not None and page.tombstone.gap_to == 2
+
+
+@on_loop
 async def test_a_second_client_of_the_same_directory_is_refused(tmp_path: Path) -> None:
     async with topics.open(tmp_path) as client:
         with pytest.raises(errors.DirectoryLocked, match=str(tmp_path)):

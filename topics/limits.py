@@ -82,6 +82,9 @@ FRAME_BODY_BYTES_MAX: Final = U32_MAX
 HOLES_MAX: Final = 65_536
 """Separate seq ranges of one log that are known to be lost."""
 
+VOLATILE_RANGES_MAX: Final = 1024
+"""Separate seq ranges of one log that came while its topic was ephemeral, and are still there."""
+
 CEILING_RESERVE_MIN: Final = 64
 CEILING_RESERVE_MAX: Final = 1 << 20
 """How far ahead of its head a disk-class log may ack between two syncs; what a power loss may skip."""

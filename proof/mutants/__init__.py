@@ -8,5 +8,6 @@ from proof.mutants.engine import ENGINE
 from proof.mutants.mutant import Mutant
 from proof.mutants.server import SERVER
 from proof.mutants.storage import STORAGE
+from proof.mutants.volatile import VOLATILE
 
-ALL: tuple[Mutant, ...] = (*STORAGE, *CORE, *ENGINE, *SERVER, *EDGES)
+ALL: tuple[Mutant, ...] = (*STORAGE, *CORE, *ENGINE, *SERVER, *EDGES, *VOLATILE)

@@ -157,7 +157,7 @@ def test_an_ephemeral_topic_takes_a_batch_in_memory_only() -> None:
     rig.stage("s", {"data": 1})
     rig.publish("s")
     assert datas(rig, "t") == [1]
-    assert {fact.log_id for fact in rig.facts if fact.appended} == {2}, "the stage is stored, its topic is not"
+    assert not [fact for fact in rig.facts if fact.appended], "neither the stage nor its topic is stored"
 
 
 def test_a_topic_deleted_meanwhile_gets_nothing() -> None:

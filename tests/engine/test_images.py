@@ -49,7 +49,8 @@ def test_a_queue_comes_back_with_its_leases_delays_counts_and_moves() -> None:
     log.transit.received = {5: 6}
     log.apply(MoveDecided(3, [72], [MovePart("out", 0, 8, b"block", 5)], True))
     restored = Log(7, "t", 2, 3)
-    images.restore_log(restored, images.decode_log(images.encode(images.log_image(log, 12, 99, ()))))
+    leaving = tuple(log.transit.leaving.values())
+    images.restore_log(restored, images.decode_log(images.encode(images.log_image(log, 12, 99, (), leaving))))
     assert restored.queue is not None
     assert (restored.queue.cursor, restored.queue.dead_lettered) == (77, 4)
     for table in (log.queue.leases, restored.queue.leases):

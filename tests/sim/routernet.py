@@ -222,7 +222,7 @@ class Net:
         """What must be there after the crash: by log and seq."""
         safe = {}
         for state, log in self._logs():
-            if state.config.durability is Durability.EPHEMERAL or log.volatile_seq:
+            if state.config.durability is Durability.EPHEMERAL or log.volatile is not None:
                 continue
             shown = show(self.rig, log.topic, log.partition)
             last = upto(log)

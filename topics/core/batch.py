@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from topics.core import volatile
 from topics.core.block import Block
 from topics.core.commands import Publish, Stage
 from topics.core.delay import check_delay
@@ -70,6 +71,8 @@ class OpenStage:
     partition: int
     expires_ms: int
     decided: bool = False
+    in_memory: bool = False
+    """Its topic was ephemeral when it was opened, so no fact and no segment holds its records."""
 
 
 @dataclass(slots=True)
@@ -98,6 +101,10 @@ class Batches:
     def unfinished(self) -> list[Batch]:
         return [batch for batch in self.by_producer.values() if batch.answer is None]
 
+    def lost(self) -> list[str]:
+        """After a recovery: the stages whose records were in the memory of the process before."""
+        return [stage.stage for stage in self.stages.values() if stage.in_memory and not stage.decided]
+
     def due(self, now_ms: int) -> list[str]:
         """Stages nobody published in time."""
         return [s.stage for s in self.stages.values() if not s.decided and s.expires_ms <= now_ms]
@@ -108,7 +115,9 @@ class Batches:
                 log = machine.logs.get(fact.log_id) or Log(fact.log_id, fact.topic, fact.partition, 0, machine.totals)
                 machine.logs[fact.log_id] = log
                 machine.next_log_id = max(machine.next_log_id, fact.log_id + 1)
-                self.stages[fact.stage] = OpenStage(fact.stage, log, fact.topic, fact.partition, fact.expires_ms)
+                self.stages[fact.stage] = OpenStage(
+                    fact.stage, log, fact.topic, fact.partition, fact.expires_ms, in_memory=fact.in_memory
+                )
                 self.changed_stages.add(fact.stage)
             case StageDropped():
                 self.drop_stage(machine, fact.stage)
@@ -195,6 +204,7 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     machine.log(topic, command.partition)
     check_delay(topic.name, topic.config, bool(command.waits))
     found = batches.stages.get(command.stage)
+    in_memory = topic.config.durability is Durability.EPHEMERAL
     if found is not None and (found.topic, found.partition) != (topic.name, command.partition):
         raise StageConflict(
             f'stage "{command.stage}" holds records for partition {found.partition} of topic "{found.topic}"',
@@ -203,6 +213,8 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
         )
     if found is not None and found.decided:
         raise StageConflict(f'stage "{command.stage}" is being published already', stage=command.stage)
+    if found is not None and found.in_memory is not in_memory:
+        raise _other_class(found)
     if command.at is not None and (repeated := _repeated(command, topic, found)) is not None:
         return repeated
     staged = batches.staged_bytes() + command.records.payload_bytes
@@ -215,18 +227,36 @@ def stage(machine: Machine, command: Stage, now_ms: int) -> Outcome:
     facts = []
     if found is None:
         opened = StageOpened(
-            command.stage, machine.next_log_id, topic.name, command.partition, now_ms + machine.bounds.stage_ttl_ms
+            command.stage,
+            machine.next_log_id,
+            topic.name,
+            command.partition,
+            now_ms + machine.bounds.stage_ttl_ms,
+            in_memory,
         )
         batches.apply(machine, opened)
         found = batches.stages[command.stage]
+        if in_memory:
+            volatile.change(found.log, stored=False)
         facts.append(StoredFact(META_LOG_ID, False, [encode(opened)]))
     log = found.log
     encoded = command.records.encode(log.next_seq, max(now_ms, log.last_ts))
     log.append(encoded, STAGE_CONFIG)
     appended = Appended(encoded, waits=command.waits)
     log.remember(appended)
-    facts.append(StoredFact(log.log_id, True, appended.buffers()))
+    if not in_memory:
+        facts.append(StoredFact(log.log_id, True, appended.buffers()))
     return _staged(topic, found, facts)
+
+
+def _other_class(found: OpenStage) -> StageConflict:
+    before = "ephemeral" if found.in_memory else "not ephemeral"
+    return StageConflict(
+        f'stage "{found.stage}" was opened while topic "{found.topic}" was {before}, which has changed; '
+        "abort the stage and stage its records again",
+        stage=found.stage,
+        topic=found.topic,
+    )
 
 
 def _staged(topic: Topic, found: OpenStage, facts: list[StoredFact]) -> Outcome:
@@ -242,7 +272,8 @@ def _staged(topic: Topic, found: OpenStage, facts: list[StoredFact]) -> Outcome:
         bytes=log.bytes,
         expires_ts=found.expires_ms,
     )
-    return Outcome(reply, facts, must_sync=True, log=log, seq=log.head_seq, durability=Durability.FSYNC)
+    durability = Durability.EPHEMERAL if found.in_memory else Durability.FSYNC
+    return Outcome(reply, facts, must_sync=True, log=log, seq=log.head_seq, durability=durability)
 
 
 def _repeated(command: Stage, topic: Topic, found: OpenStage | None) -> Outcome | None:
@@ -297,7 +328,11 @@ def decide(machine: Machine, command: Publish, now_ms: int) -> Outcome:
             raise StageNotFound(f'there is no stage "{name}": it expired, was aborted, or never was', stage=name)
         if found.decided:
             raise StageConflict(f'stage "{name}" is being published by another batch', stage=name)
-        machine.log(machine.topic(found.topic), found.partition)
+        topic = machine.topic(found.topic)
+        machine.log(topic, found.partition)
+        if found.in_memory and topic.config.durability is not Durability.EPHEMERAL:
+            # A crash between the decision and the append would take these records and leave the rest of the batch.
+            raise _other_class(found)
     _check_room(machine, [batches.stages[name] for name in command.stages], now_ms)
     fact = BatchDecided(command.producer_id, command.epoch, list(command.stages), now_ms)
     batches.apply(machine, fact)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from topics.core import move, room
 from topics.core.copies import ChangeMeta, Meta, copies, fitting
 from topics.core.facts import MovePart
@@ -17,7 +19,7 @@ from topics.core.outcome import BegunMove
 from topics.core.registry import Topic
 from topics.errors import TopicNotFound
 from topics.limits import MOVE_BYTES_MAX
-from topics.model import TopicConfig
+from topics.model import Durability, TopicConfig
 
 if TYPE_CHECKING:
     from topics.core.machine import Machine
@@ -62,7 +64,8 @@ def letters(
 ) -> tuple[MovePart, list[int]]:
     """Records for the dead-letter topic, and which ones: the first, as many as may move together.
 
-    `config` is that of a topic that is made for them.
+    `config` is that of a topic that is made for them. An ephemeral topic gets one that is ephemeral as well, because
+    nothing of its records may be in a file.
     """
     name = topic.config.dead_letter
     assert name is not None
@@ -81,6 +84,8 @@ def letters(
         room.check_caps(name, target.config, target_log, records)
     else:
         machine.check_topic_count()
+        if topic.config.durability is Durability.EPHEMERAL:
+            config = msgspec.structs.replace(config or TopicConfig(), durability=Durability.EPHEMERAL)
     return move.part(machine, name, partition, target_log, records, now_ms, config), seqs
 
 

@@ -24,12 +24,14 @@ import struct
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
 
 from topics.core.names import shorten
+from topics.core.volatile import Volatile
 from topics.errors import InvalidRequest, ProducerFenced, Throttled
 from topics.limits import (
     DEDUPE_EXPIRED_PER_WRITE_MAX,
@@ -89,6 +91,14 @@ class _Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     length: int
     count: int
     last_ts: int
+
+    def stored_parts(self, volatile: Volatile) -> Iterator[_Run]:
+        """The writes whose records are not in memory only: a write is so whole, or not at all."""
+        last_seq = self.first_seq + self.length * self.count - 1
+        for first, last in volatile.stored_parts(self.first_seq, last_seq):
+            before = (first - self.first_seq) // self.count
+            length = (last - first + 1) // self.count
+            yield _Run(self.sequence + before, first, length, self.count, self.last_ts)
 
 
 class _Producer:
@@ -255,16 +265,21 @@ class Dedupe:
         else:
             self._put_run(key.producer_id, key.epoch, _Run(key.sequence, first_seq, 1, count, ts))
 
-    def take_chunk(self) -> bytes | None:
-        """What was recorded since the last call, None when nothing was."""
+    def take_chunk(self, volatile: Volatile | None = None) -> bytes | None:
+        """What was recorded since the last call, None when nothing was; not of writes that are in memory only."""
         keys = list(islice(reversed(self._keys.items()), min(self._fresh_keys, len(self._keys))))[::-1]
+        if volatile is not None:
+            keys = [(key, hit) for key, hit in keys if hit.first_seq not in volatile]
         producers = []
         for producer_id in sorted(self._fresh_producers):
             producer = self._producers.get(producer_id)
             if producer is not None and producer.fresh_from is not None:
                 first = max(0, bisect_right(producer.sequences, producer.fresh_from) - 1)
                 runs = [producer.run(index) for index in range(first, len(producer))]
-                producers.append((producer_id, producer.epoch, runs))
+                if volatile is not None:
+                    runs = [part for run in runs for part in run.stored_parts(volatile)]
+                if runs:
+                    producers.append((producer_id, producer.epoch, runs))
                 producer.fresh_from = None
         self._fresh_keys = 0
         self._fresh_producers.clear()

@@ -23,6 +23,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
+from topics.core import block as blocks
 from topics.core.accountfacts import AccountFact
 from topics.core.block import HEADER as BLOCK_HEADER
 from topics.core.block import Buffer
@@ -282,6 +283,11 @@ class MovePart(msgspec.Struct, frozen=True, array_like=True):
     """Of a topic that is made."""
     waits: bytes = b""
     """Of each record, the time before which nobody gets it (`core/waits.py`)."""
+    unstored: int = 0
+    """How many records there were for a topic that stores none: `records` is empty in what is stored of them."""
+
+    def count(self) -> int:
+        return self.unstored or blocks.parse(self.records).count
 
 
 class MoveDecided(msgspec.Struct, frozen=True, tag="move_decided"):
@@ -348,6 +354,8 @@ class StageOpened(msgspec.Struct, frozen=True, tag="stage_opened"):
     topic: str
     partition: int
     expires_ms: int
+    in_memory: bool = False
+    """Its topic was ephemeral when it was opened: no fact holds its records."""
 
 
 class StageDropped(msgspec.Struct, frozen=True, tag="stage_dropped"):

@@ -194,7 +194,9 @@ def _pass(lane: Lane, cursor: int) -> Step:
 
 def _is_stored(machine: Machine, source: Log, seq: int) -> bool:
     """Whether the source's own facts hold its records from here on."""
-    return machine.topic(source.topic).config.durability is not _EPHEMERAL and seq > source.volatile_seq
+    if machine.topic(source.topic).config.durability is _EPHEMERAL:
+        return False
+    return source.volatile is None or seq > source.volatile.last_seq()
 
 
 def unpack(chosen: bytes, count: int) -> I64:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from topics.core import block as blocks
 from topics.core.facts import (
     Acked,
     Archived,
@@ -80,5 +79,5 @@ def _finish_move(log: Log, number: int) -> None:
         log.queue.dead_lettered += len(move.seqs)
     group = log.groups.get(move.group) if move.group else None
     if group is not None:
-        group.left(move.ranges, sum(blocks.parse(part.records).count for part in move.parts), log)
+        group.left(move.ranges, sum(part.count() for part in move.parts), log)
         log.groups.hold(group, log)

@@ -250,6 +250,11 @@ class Order:
         """The next snapshot builds on no other: it holds all runs."""
         self._stored.clear()
 
+    def forget_stored(self) -> None:
+        """The next snapshot holds none of the runs."""
+        self.gone += sorted(self._stored)
+        self._stored.clear()
+
     def take_gone(self) -> list[int]:
         gone, self.gone = self.gone, []
         return gone

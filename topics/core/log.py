@@ -39,6 +39,7 @@ from topics.core.run import U64, MemoryRun, Run
 from topics.core.tail import Tail
 from topics.core.totals import Totals
 from topics.core.transit import Transit
+from topics.core.volatile import Volatile
 from topics.core.waits import due_seqs, put_waits
 from topics.errors import Damaged
 from topics.limits import TAIL_BATCH_BYTES_MAX, TAIL_BATCH_RECORDS_MAX
@@ -70,10 +71,8 @@ class Log:
     bytes: int = 0
     last_ts: int = 0
     last_write_ts: int | None = None
-    logged_seq: int = 0
-    """Records up to here are in stored facts; what an ephemeral topic got since is in memory only."""
-    volatile_seq: int = 0
-    """Records up to here came while the topic was ephemeral, which it is not any more."""
+    volatile: Volatile | None = None
+    """Which records are in memory only; None when none ever was."""
     granted_ceiling: int = 0
     """The highest seq that any fact allowed to be acked before the next sync."""
     _dedupe: Dedupe | None = None
@@ -299,10 +298,7 @@ class Log:
             self.last_ts = ts
         self.last_write_ts = ts
         moved = (config.cap_records or config.cap_bytes) and self.evict(config)
-        if config.durability is _EPHEMERAL:
-            return None
-        self.logged_seq = self.next_seq - 1
-        return self.take_floors() if moved else None
+        return self.take_floors() if moved and config.durability is not _EPHEMERAL else None
 
     def evict(self, config: TopicConfig) -> bool:
         """Move the floor so that the caps hold; whether it moved."""
@@ -332,7 +328,6 @@ class Log:
 
         It is counted with all the others when the replay has ended.
         """
-        self.logged_seq = self.next_seq
         self._store_plain(ts, text, data_len)
         if ts > self.last_ts:
             self.last_ts = ts

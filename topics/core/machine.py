@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from topics import model
-from topics.core import accountverbs, batch, ceiling, declaring, live, room, routing, sources, verbs
+from topics.core import accountverbs, batch, ceiling, declaring, live, room, routing, sources, verbs, volatile
 from topics.core import config as configs
 from topics.core.accountcommands import OfAccounts
 from topics.core.accountfacts import AccountFact
@@ -290,7 +290,11 @@ class Machine:
     def create(self, name: str, config: TopicConfig, now_ms: int) -> tuple[Topic, StoredFact]:
         self.topics.check_alias(name, config)
         fact = TopicCreated(name, self.next_epoch, self.next_log_id, config, now_ms)
-        return self._apply_created(fact), meta_fact(fact)
+        topic = self._apply_created(fact)
+        if config.durability is _EPHEMERAL:
+            for log_id in topic.log_ids():
+                volatile.change(self.logs[log_id], stored=False)
+        return topic, meta_fact(fact)
 
     def _apply_created(self, fact: TopicCreated) -> Topic:
         topic = Topic(fact.topic, fact.config, fact.epoch, fact.first_log_id, fact.created_ms)
@@ -318,6 +322,8 @@ class Machine:
         config = change(topic.name, topic.config, command.fields)
         if config == topic.config:
             return Outcome(Configured(topic=topic.name, created=False, config=config))
+        self.topics.check_alias(topic.name, config)
+        volatile.check_change(topic.name, [self.logs[log_id] for log_id in topic.log_ids()], topic.config, config)
         facts = [meta_fact(TopicConfigured(topic.name, config, now_ms))]
         topic.updated_ms = now_ms
         facts += self._change_config(topic, config, now_ms)
@@ -325,7 +331,6 @@ class Machine:
 
     def _change_config(self, topic: Topic, config: TopicConfig, now_ms: int) -> list[StoredFact]:
         """Put a config in force; what the old TTL took stays gone, and the new caps act at once."""
-        self.topics.check_alias(topic.name, config)
         before = topic.config
         self.topics.configure(topic, config)
         self.changed.add(topic.name)
@@ -335,10 +340,12 @@ class Machine:
             log.observe(before, now_ms)
             log.observe(config, now_ms)
             log.evict(config)
-            if before.durability is config.durability is Durability.EPHEMERAL:
+            was_stored, is_stored = before.durability is not _EPHEMERAL, config.durability is not _EPHEMERAL
+            if was_stored is not is_stored:
+                volatile.change(log, is_stored)
+            if not was_stored and not is_stored:
                 continue
-            if before.durability is Durability.EPHEMERAL and log.next_seq > 1:
-                log.volatile_seq = log.head_seq
+            if not was_stored and log.next_seq > 1:
                 facts.append(log_fact(log, HeadMoved(log.next_seq)))
             if log.floors_unstored:
                 facts.append(log_fact(log, FloorsMoved.of(log.take_floors())))

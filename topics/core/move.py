@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from topics.core import block as blocks
 from topics.core.batch import records_of
 from topics.core.delay import NO_DELAY, Delay
@@ -80,7 +82,25 @@ def decide(
     fact = MoveDecided(source.transit.next_number, seqs, parts, dead_letter, group, list(ranges))
     source.apply(fact)
     stored = machine.topic(source.topic).config.durability is not Durability.EPHEMERAL
-    return BegunMove(source, fact, [StoredFact(source.log_id, False, [encode(fact)])] if stored else [])
+    facts = [StoredFact(source.log_id, False, [encode(stored_form(machine, fact))])] if stored else []
+    return BegunMove(source, fact, facts)
+
+
+def stored_form(machine: Machine, fact: MoveDecided) -> MoveDecided:
+    """What is stored of a move: nothing of records that go to an ephemeral topic, which a crash would take anyway."""
+    parts = [
+        msgspec.structs.replace(part, records=b"", unstored=part.count(), waits=b"")
+        if part.records and _is_ephemeral(machine, part)
+        else part
+        for part in fact.parts
+    ]
+    return fact if parts == fact.parts else msgspec.structs.replace(fact, parts=parts)
+
+
+def _is_ephemeral(machine: Machine, part: MovePart) -> bool:
+    topic = machine.topics.get(part.topic)
+    config = part.config if topic is None else topic.config
+    return config is not None and config.durability is Durability.EPHEMERAL
 
 
 def land(machine: Machine, source: Log, fact: MoveDecided, now_ms: int) -> list[Landing]:
@@ -91,6 +111,9 @@ def land(machine: Machine, source: Log, fact: MoveDecided, now_ms: int) -> list[
 def _land_part(machine: Machine, move: MoveId, part: MovePart, now_ms: int) -> Landing:
     born_from = machine.next_log_id
     facts: list[StoredFact] = []
+    nothing = Written(topic=part.topic, partition=part.partition, first_seq=0, last_seq=0, head_seq=0)
+    if not part.records:
+        return Landing(Outcome(nothing))
     if part.log_id:
         target = machine.logs.get(part.log_id)
     else:
@@ -99,7 +122,6 @@ def _land_part(machine: Machine, move: MoveId, part: MovePart, now_ms: int) -> L
             topic, created = machine.create(part.topic, part.config or TopicConfig(), now_ms)
             facts.append(created)
         target = machine.log(topic, part.partition % topic.config.partitions)
-    nothing = Written(topic=part.topic, partition=part.partition, first_seq=0, last_seq=0, head_seq=0)
     if target is None:
         # The topic was deleted after the move was decided: what it would have got went with it.
         return Landing(Outcome(nothing))

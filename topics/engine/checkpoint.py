@@ -23,6 +23,7 @@ import msgspec
 from topics.core.dedupe import chunk_is_dead
 from topics.core.log import Log
 from topics.core.machine import Machine
+from topics.core.move import stored_form
 from topics.core.registry import META_LOG_ID
 from topics.core.run import Run
 from topics.engine import catalogimages, heapimages, images, routerimages
@@ -30,7 +31,6 @@ from topics.engine.images import LogImage, MetaImage, RunImage
 from topics.engine.job import Job, LogCapture, SegmentLimits, extend, marked_since
 from topics.errors import Damaged
 from topics.limits import PACKS_MAX
-from topics.model import Durability
 from topics.storage.commitlog import Covered
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
@@ -105,7 +105,10 @@ class Checkpointer:
     def _capture_log(self, job: Job, log: Log, now_ms: int) -> None:
         log.freeze_tail()
         self._release(log)
-        stored_upto = self._stored_upto(log)
+        volatile = log.volatile
+        if volatile is not None:
+            volatile.forget_below(log.low)
+        stored_upto = log.head_seq if volatile is None else volatile.stored_upto(log.head_seq)
         capture = LogCapture(log, self._image(log, stored_upto, now_ms, job), [], [], [])
         for run in log.runs:
             if isinstance(run, SegmentRun):
@@ -125,26 +128,15 @@ class Checkpointer:
                 capture.kept.append((run.first_seq, place))
             elif isinstance(run, SegmentRun):
                 extend(capture.merge, run, self.limits)
-            elif run.first_seq <= stored_upto:
+            elif volatile is None or run.first_seq not in volatile:
                 extend(capture.flush, run, self.limits)
         job.logs.append(capture)
         job.covered[log.log_id] = capture.image.position
 
-    def _stored_upto(self, log: Log) -> int:
-        """The last seq that segments will hold: all of them, or those an ephemeral log got while it was something else.
-
-        A run that holds some of those is stored whole.
-        """
-        topic = self._machine.topics.get(log.topic)
-        if topic is None or log.log_id not in topic.log_ids() or topic.config.durability is not Durability.EPHEMERAL:
-            return log.head_seq
-        logged = [run for run in log.runs if isinstance(run, SegmentRun) or run.first_seq <= log.logged_seq]
-        return logged[-1].last_seq if logged else 0
-
     def _image(self, log: Log, stored_upto: int, now_ms: int, job: Job) -> LogImage:
         chunks = self._chunks.get(log.log_id, _NO_CHUNKS)
-        fresh = log.dedupe.take_chunk() if log.remembers else None
-        if fresh is not None and stored_upto == log.head_seq:
+        fresh = log.dedupe.take_chunk(log.volatile) if log.remembers else None
+        if fresh is not None:
             chunks = self._chunks.setdefault(log.log_id, _Chunks())
             chunks.heads[chunks.next_number] = fresh[:CHUNK_HEAD_BYTES]
             chunks.unstored[chunks.next_number] = fresh
@@ -162,7 +154,14 @@ class Checkpointer:
         if log.inflow is not None and log.inflow.routes:
             log.inflow.forget_routers({router.number for router in self._machine.routers.into(log.topic)})
         heapimages.capture(job, log)
-        return images.log_image(log, self._positions.get(log.log_id, 0), stored_upto, tuple(chunks.heads))
+        leaving = tuple(log.transit.leaving.values()) if log.has_moves else ()
+        return images.log_image(
+            log,
+            self._positions.get(log.log_id, 0),
+            stored_upto,
+            tuple(chunks.heads),
+            tuple(stored_form(self._machine, fact) for fact in leaving),
+        )
 
     def _release(self, log: Log) -> None:
         released, log.released = log.released, []

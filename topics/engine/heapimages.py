@@ -17,6 +17,7 @@ from topics.core.heap import Counts, Heap
 from topics.core.heaporder import Order, OrderImage, SortedRun
 from topics.core.leases import LeaseTable
 from topics.core.log import Log
+from topics.core.volatile import Volatile
 from topics.heapmodel import Failure
 
 if TYPE_CHECKING:
@@ -37,15 +38,25 @@ def run_key(log_id: int, number: int) -> bytes:
     return b"%b%d/%d" % (KEY, log_id, number)
 
 
-def heap_image(heap: Heap) -> HeapImage:
+def heap_image(heap: Heap, volatile: Volatile | None = None) -> HeapImage:
+    """Of messages that are in memory only nothing is kept: the order of the others is made again from the records."""
     counts = msgspec.structs.replace(heap.counts)
-    return HeapImage(heap.order.image(), dict(heap.changed), dict(heap.history), counts)
+    if volatile is None:
+        return HeapImage(heap.order.image(), dict(heap.changed), dict(heap.history), counts)
+    changed = {seq: priority for seq, priority in heap.changed.items() if seq not in volatile}
+    history = {seq: failures for seq, failures in heap.history.items() if seq not in volatile}
+    order = OrderImage(b"", [], heap.order.next_number)
+    return HeapImage(order, changed, history, counts)
 
 
 def capture(job: Job, log: Log) -> None:
     """The runs of a log that the snapshot lacks, and those it need not have any more."""
     if isinstance(log.queue, Heap):
         order = log.queue.order
+        if log.volatile is not None:
+            order.forget_stored()
+            job.removes.update(run_key(log.log_id, number) for number in order.take_gone())
+            return
         job.puts.update((run_key(log.log_id, number), stored) for number, stored in order.unstored())
         job.removes.update(run_key(log.log_id, number) for number in order.take_gone())
 

@@ -23,7 +23,7 @@ from topics.core.heap import Heap
 from topics.core.hole import Hole
 from topics.core.leasecolumns import LeaseColumns
 from topics.core.leases import LeaseTable
-from topics.core.log import Log
+from topics.core.log import SEQ_BASE, Log
 from topics.core.queue import Queue
 from topics.core.registry import Topic
 from topics.core.source import Sources
@@ -114,6 +114,7 @@ class StageImage(msgspec.Struct, frozen=True, gc=False):
     partition: int
     expires_ms: int
     decided: bool
+    in_memory: bool = False
 
 
 class BatchImage(msgspec.Struct, frozen=True, gc=False):
@@ -150,15 +151,18 @@ def topic_image(topic: Topic) -> TopicImage:
     )
 
 
-def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]) -> LogImage:
-    """The image without its runs, which get their places later."""
+def log_image(
+    log: Log, position: int, stored_upto: int, chunks: tuple[int, ...], leaving: tuple[MoveDecided, ...] = ()
+) -> LogImage:
+    """The image without its runs, which get their places later. `leaving` is what is stored of unfinished moves."""
+    holes = log.holes if log.volatile is None else log.volatile.with_holes(log.holes, log.low, stored_upto)
     return LogImage(
         position,
         log.next_seq,
         log.low,
         log.evict_floor,
         dict(log.lost),
-        tuple(HoleImage(hole.gap_from, hole.gap_to, hole.reason) for hole in log.holes),
+        tuple(HoleImage(hole.gap_from, hole.gap_to, hole.reason) for hole in holes),
         log.last_ts,
         log.last_write_ts,
         log.granted_ceiling,
@@ -166,15 +170,15 @@ def log_image(log: Log, position: int, stored_upto: int, chunks: tuple[int, ...]
         dict(log.published),
         stored_upto,
         chunks,
-        _queue_image(log.queue) if log.queue is not None else None,
-        tuple(log.transit.leaving.values()) if log.has_moves else (),
+        _queue_image(log) if log.queue is not None else None,
+        leaving,
         dict(log.transit.received) if log.has_moves else {},
         log.transit.next_number if log.has_moves else 1,
         _archives(log) if log.has_holders else (),
         group_images(log),
         inflow_image(log.inflow) if log.inflow is not None else None,
         bytes(log.waits or b""),
-        heap_image(log.queue) if isinstance(log.queue, Heap) else None,
+        heap_image(log.queue, log.volatile) if isinstance(log.queue, Heap) else None,
     )
 
 
@@ -183,8 +187,12 @@ def _archives(log: Log) -> tuple[Archived, ...]:
     return tuple(Archived(name, archive.upto_seq, archive.location, archive.at_ms) for name, archive in known)
 
 
-def _queue_image(queue: Queue) -> QueueImage:
-    return QueueImage(queue.cursor, queue.dead_lettered, queue.leases.columns())
+def _queue_image(log: Log) -> QueueImage:
+    queue = log.queue
+    assert queue is not None
+    # The order of a heap with messages in memory is not kept: all records are put in order again.
+    from_start = log.volatile is not None and isinstance(queue, Heap)
+    return QueueImage(SEQ_BASE if from_start else queue.cursor, queue.dead_lettered, queue.leases.columns())
 
 
 def with_runs(image: LogImage, runs: tuple[RunImage, ...]) -> LogImage:
@@ -219,7 +227,10 @@ def restore_log(log: Log, image: LogImage) -> None:
 
 
 def stage_image(stage: OpenStage) -> StageImage:
-    return StageImage(stage.stage, stage.log.log_id, stage.topic, stage.partition, stage.expires_ms, stage.decided)
+    log_id = stage.log.log_id
+    return StageImage(
+        stage.stage, log_id, stage.topic, stage.partition, stage.expires_ms, stage.decided, stage.in_memory
+    )
 
 
 def batch_image(batch: Batch) -> BatchImage:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from topics.clock import Clock
-from topics.core import facts
+from topics.core import batch, facts, volatile
 from topics.core.derive import Derivation
 from topics.core.log import Log
 from topics.core.machine import Bounds, Machine
@@ -27,7 +27,7 @@ from topics.engine.reports import Reports
 from topics.engine.restore import Restorer, stored_runs
 from topics.engine.turn import Turn
 from topics.errors import Damaged, LogStopped, NotUnderstood
-from topics.model import Reason
+from topics.model import Durability, Reason
 from topics.storage.commitlog import Covered
 from topics.storage.committer import Post
 from topics.storage.frame import UNREADABLE, Kind
@@ -101,6 +101,8 @@ class _Recovery:
             for log_id in topic.log_ids():
                 # A smaller cap may have been kept and what it evicted not.
                 self._machine.logs[log_id].evict(topic.config)
+                if topic.config.durability is Durability.EPHEMERAL:
+                    volatile.change(self._machine.logs[log_id], stored=False)
         self._forget_published()
         turn = Turn(
             self._positions, self._machine.unborn, lambda log: engine.shown(log), self._options.wal.queue_bytes_max
@@ -248,8 +250,8 @@ class _Recovery:
             log.durable_ceiling = log.granted_ceiling
 
     def _conclude(self, engine: Engine, wal: Wal, work: Callable[[], object]) -> None:
-        """What a crash means for routers: copies that nothing holds any more are told as gaps, and who stands behind
-        the end of its source goes back to it.
+        """What a crash means for routers and for stages: copies that nothing holds any more are told as gaps, a router
+        that stands behind the end of its source goes back to it, and stages that were in memory are dropped.
 
         Durable before any log takes anything: the seqs that a source lost may be given out again, and after another
         crash would be taken for what they were before.
@@ -261,6 +263,8 @@ class _Recovery:
                 outcome.facts.append(StoredFact(found.log.log_id, False, [facts.encode(fact)]))
         for router in list(self._machine.routers):
             outcome.facts += rewind(self._machine, router)
+        # Their records were in the memory of the process before: published now, the batch would lack them.
+        outcome.facts += batch.abort(self._machine, tuple(self._machine.batches.lost())).facts
         if not outcome.facts:
             return
         ticket = engine.add(outcome)

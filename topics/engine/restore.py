@@ -116,7 +116,7 @@ class Restorer:
         log = Log(image.log_id, image.topic, image.partition, 0, self._machine.totals)
         self._restore_log(log, 0)
         self._machine.batches.stages[image.stage] = OpenStage(
-            image.stage, log, image.topic, image.partition, image.expires_ms, image.decided
+            image.stage, log, image.topic, image.partition, image.expires_ms, image.decided, image.in_memory
         )
 
     def _restore_log(self, log: Log, window_ms: int) -> None:
