@@ -380,4 +380,20 @@ CORE = (
         "        log.granted_ceiling = last_seq + reserve\n    return last_seq",
         (_TESTS + "test_machine.py::test_a_disk_class_write_reserves_seqs_ahead",),
     ),
+    Mutant(
+        "duplicate-answered-too-early",
+        "a repeated message is answered when the first one is as safe as its class requires",
+        "topics/core/enqueue.py",
+        "    return Outcome(known_answer(known), log=known.log, seq=known.seq, durability=topic.config.durability)\n",
+        "    return Outcome(known_answer(known))\n",
+        ("tests/engine/test_enqueuing.py::test_concurrent_duplicates_of_a_message_get_the_first_answer",),
+    ),
+    Mutant(
+        "batch-duplicate-answered-too-early",
+        "a batch is answered when the messages that it repeats are as safe as their class requires",
+        "topics/engine/enqueuing.py",
+        "            if not told.duplicate:\n",
+        "            if told.message_id:\n",
+        ("tests/engine/test_enqueuing.py::test_a_repeated_transaction_waits_until_the_first_one_is_safe",),
+    ),
 )

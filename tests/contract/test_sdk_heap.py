@@ -66,6 +66,18 @@ async def test_messages_come_best_first_as_they_were_given(heap: topics.Heap) ->
 
 
 @on_heap
+async def test_concurrent_duplicates_are_all_answered_with_one_id(heap: topics.Heap) -> None:
+    answers = await asyncio.gather(*(heap.enqueue({"n": 1}, sequence=7) for _ in range(16)))
+    assert len({answer.message_id for answer in answers}) == 1
+    assert sorted(answer.duplicate for answer in answers) == [False] + [True] * 15
+    messages: list[dict[str, object]] = [{"payload": n, "key": str(n)} for n in range(8)]
+    batches = await asyncio.gather(*(heap.enqueue_many(messages, transaction_id="t") for _ in range(16)))
+    assert len({tuple(message.message_id for message in batch.messages) for batch in batches}) == 1
+    assert sorted(batch.all_duplicates for batch in batches) == [False] + [True] * 15
+    assert (await heap.stats()).total_messages == 9
+
+
+@on_heap
 async def test_a_block_acks_or_gives_back(heap: topics.Heap) -> None:
     await heap.enqueue("good", priority=1)
     await heap.enqueue("bad", priority=2)

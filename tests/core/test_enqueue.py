@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.core.heaprig import HEAP, HeapPair, HeapRig, place_of
@@ -16,7 +17,6 @@ from topics.errors import (
     NotAHeap,
     ProducerFenced,
     RecordTooLarge,
-    Throttled,
     TopicFull,
     TopicNotFound,
 )
@@ -91,12 +91,13 @@ def test_a_key_that_comes_twice_in_a_batch_is_one_message() -> None:
     assert place_of(other.message_id) == (0, 2)
 
 
-def test_a_message_that_is_being_stored_is_answered_later() -> None:
-    rig = HeapPair().rig
-    rig.step(Enqueue(HEAP, [keyed(1)], 0))
-    with pytest.raises(Throttled) as caught:
-        rig.step(Enqueue(HEAP, [keyed(1)], 0))
-    assert caught.value.detail["retry_after_ms"]
+def test_repeated_message_waits_for_the_log_of_the_first_one() -> None:
+    rig = HeapPair(partitions=2).rig
+    first = rig.step(Enqueue(HEAP, [keyed(1)], 1, is_alone=True))
+    again = rig.step(Enqueue(HEAP, [keyed(1)], 0, is_alone=True))
+    assert (again.log, again.seq, again.facts) == (first.log, first.seq, [])
+    assert again.durability is first.durability
+    assert again.reply == msgspec.structs.replace(first.reply, duplicate=True)
 
 
 def test_where_messages_go() -> None:

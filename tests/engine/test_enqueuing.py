@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,17 @@ from tests.engine.rig import SMALL
 from topics.core.heapcommands import PurgeHeap
 from topics.core.machine import Bounds
 from topics.engine.ticket import Ticket
-from topics.errors import BatchTooLarge, InvalidRequest, LogStopped, NotAHeap, ProducerFenced, Throttled, TopicNotFound
-from topics.heapmodel import EnqueuedBatch, NewMessage
+from topics.errors import (
+    BatchTooLarge,
+    InvalidRequest,
+    LogStopped,
+    NotAHeap,
+    ProducerFenced,
+    Throttled,
+    TopicFull,
+    TopicNotFound,
+)
+from topics.heapmodel import Enqueued, EnqueuedBatch, NewMessage
 
 
 @pytest.fixture
@@ -75,18 +83,18 @@ def test_nothing_of_a_batch_is_seen_before_all_of_it(rig: HeapRig) -> None:
     assert sum(map(len, there(rig).values())) == 20
 
 
-def test_a_transaction_is_answered_again_only_once_it_is_safe(rig: HeapRig) -> None:
-    """The first one may still be lost: whoever asks again meanwhile is told to wait."""
-    messages = [("h", new(at)) for at in range(3)]
-    first = rig.engine.heaps.enqueue_batch(messages, "t")
-    with pytest.raises(Throttled) as refused:
-        rig.engine.heaps.enqueue_batch(messages, "t")
-    assert refused.value.detail["limit"] == "in_progress" and not first.done
-    told = rig.driver.wait(first)
-    assert isinstance(told, EnqueuedBatch)
-    again = rig.batch(*messages, transaction="t")
-    assert again.all_duplicates
-    assert [one.message_id for one in again.messages] == [one.message_id for one in told.messages]
+@pytest.mark.parametrize("durability", ["memory", "disk", "fsync"])
+@pytest.mark.parametrize("spreads", [False, True])
+def test_a_repeated_transaction_waits_until_the_first_one_is_safe(durability: str, spreads: bool) -> None:
+    rig = HeapRig()
+    rig.heap(partitions=4, durability=durability)
+    messages = [("h", new(at, partition_key=str(at) if spreads else "k")) for at in range(4)]
+    tickets = [rig.engine.heaps.enqueue_batch(messages, "t") for _ in range(16)]
+    assert not any(ticket.done for ticket in tickets)
+    first, *others = batches(rig, tickets)
+    assert not any(message.duplicate for message in first.messages)
+    assert all(other.all_duplicates and ids_of(other) == ids_of(first) for other in others)
+    assert rig.counts()[0] == 4
 
 
 def test_a_transaction_that_is_repeated_gets_the_first_answer(rig: HeapRig) -> None:
@@ -133,20 +141,84 @@ def test_messages_of_producers_are_there_once_also_in_batches(rig: HeapRig) -> N
         rig.batch(("h", new(9, producer_id="p", epoch=0, sequence=9)))
 
 
-def test_the_same_message_twice_at_once_is_told_to_wait(rig: HeapRig) -> None:
+def batches(rig: HeapRig, tickets: list[Ticket]) -> list[EnqueuedBatch]:
+    found = [rig.driver.wait(ticket) for ticket in tickets]
+    assert all(isinstance(batch, EnqueuedBatch) for batch in found)
+    return [batch for batch in found if isinstance(batch, EnqueuedBatch)]
+
+
+def ids_of(batch: EnqueuedBatch) -> list[str]:
+    return [message.message_id for message in batch.messages]
+
+
+@pytest.mark.parametrize("durability", ["memory", "disk", "fsync", "ephemeral"])
+def test_concurrent_duplicates_of_a_message_get_the_first_answer(durability: str) -> None:
+    rig = HeapRig()
+    rig.heap(partitions=4, durability=durability)
+    message = new(1, producer_id="p", sequence=1)
+    tickets = [rig.engine.heaps.enqueue("h", message) for _ in range(16)]
+    assert [ticket.done for ticket in tickets] == [durability == "ephemeral"] * 16, "no answer before it is safe"
+    answers = [rig.driver.wait(ticket) for ticket in tickets]
+    assert all(isinstance(answer, Enqueued) for answer in answers)
+    assert [answer.duplicate for answer in answers if isinstance(answer, Enqueued)] == [False] + [True] * 15
+    assert len({answer.message_id for answer in answers if isinstance(answer, Enqueued)}) == 1
+    assert rig.counts()[0] == 1
+
+
+def test_duplicates_of_a_batch_under_way_wait_for_it(rig: HeapRig) -> None:
     messages = [("h", new(n, partition_key=str(n), producer_id="p", sequence=n)) for n in range(8)]
-    ticket = rig.engine.heaps.enqueue_batch(messages, "t")
-    again: Callable[[], Ticket]
-    for again in (
-        lambda: rig.engine.heaps.enqueue("h", messages[3][1]),
-        lambda: rig.engine.heaps.enqueue_batch(messages[:2]),
-        lambda: rig.engine.heaps.enqueue_batch(messages, "t"),
-    ):
-        with pytest.raises(Throttled) as caught:
-            again()
-        assert caught.value.detail["retry_after_ms"]
-    rig.driver.wait(ticket)
-    assert rig.batch(*messages).all_duplicates
+    first = rig.engine.heaps.enqueue_batch(messages, "t")
+    alone = rig.engine.heaps.enqueue("h", messages[3][1])
+    part = rig.engine.heaps.enqueue_batch(messages[:2])
+    more = rig.engine.heaps.enqueue_batch([*messages[6:], ("h", new(9)), ("other", new(10))])
+    whole = rig.engine.heaps.enqueue_batch(messages, "t")
+    told, *others = batches(rig, [first, part, more, whole])
+    assert [ids_of(other) for other in others] == [
+        ids_of(told)[:2],
+        [*ids_of(told)[6:], *ids_of(others[1])[2:]],
+        ids_of(told),
+    ]
+    one = rig.driver.wait(alone)
+    assert isinstance(one, Enqueued) and one.duplicate and one.message_id == ids_of(told)[3]
+    assert there(rig) == {"h": [*range(8), 9], "other": [10]}
+
+
+def test_answer_with_a_duplicate_elsewhere_waits_for_it_too(rig: HeapRig) -> None:
+    """The new message is in another shard, which is safe first."""
+    first = rig.engine.heaps.enqueue("h", new(1, partition=0, producer_id="p", sequence=1))
+    rig.engine.flush()
+    batch = [("h", new(1, producer_id="p", sequence=1)), ("h", new(2, partition=1))]
+    again = rig.engine.heaps.enqueue_batch(batch)
+    log = rig.log("h", 0)
+    while not again.done:
+        assert log.ready_seq == 0 or first.done
+        rig.engine.flush()
+        rig.driver.wal.work()
+    assert first.done
+    (told,) = batches(rig, [again])
+    assert [message.duplicate for message in told.messages] == [True, False]
+
+
+def test_duplicates_of_a_batch_that_fails_are_enqueued_themselves(rig: HeapRig) -> None:
+    rig.configure("other", merge=True, cap_records=1, discard="reject")
+    rig.put(1, topic="other")
+    keyed = new(5, partition=0, producer_id="p", sequence=5)
+    failing = rig.engine.heaps.enqueue_batch([("h", keyed), ("other", new(6))])
+    again = [rig.engine.heaps.enqueue("h", keyed) for _ in range(3)]
+    with pytest.raises(TopicFull):
+        rig.driver.wait(failing)
+    answers = [rig.driver.wait(ticket) for ticket in again]
+    assert [answer.duplicate for answer in answers if isinstance(answer, Enqueued)] == [False, True, True]
+    assert there(rig)["h"] == [5]
+
+
+def test_waiting_duplicates_fail_with_the_first_when_its_log_stops(rig: HeapRig) -> None:
+    message = new(1, partition=0, producer_id="p", sequence=1)
+    tickets = [rig.engine.heaps.enqueue("h", message) for _ in range(3)]
+    rig.fs.fail("write_at", path="*.wal", always=True)
+    for ticket in tickets:
+        with pytest.raises(LogStopped):
+            rig.driver.wait(ticket)
 
 
 def test_delays_of_a_batch_begin_when_it_is_there(rig: HeapRig) -> None:

@@ -28,7 +28,7 @@ from topics.core.registry import Topic
 from topics.core.transaction import key_of
 from topics.core.ulid import message_id, message_ids
 from topics.core.waits import waits_of
-from topics.errors import BatchTooLarge, InvalidRequest, RecordTooLarge, Throttled
+from topics.errors import BatchTooLarge, InvalidRequest, RecordTooLarge
 from topics.heapmodel import Enqueued, EnqueuedBatch, NewMessage
 from topics.limits import (
     HEAP_BATCH_BYTES_MAX,
@@ -161,9 +161,7 @@ def find_known(machine: Machine, topic: Topic, key: ProducerKey, now_ms: int) ->
 
 
 def known_answer(known: Known) -> Enqueued:
-    """The first answer again, once the first one is as safe as it has to be."""
-    if known.seq > known.log.ready_seq:
-        raise Throttled("the same message is being stored; try again", limit="in_progress", retry_after_ms=20)
+    """The first answer again. Send it only when the first message is as safe as its class requires."""
     partition = known.log.partition
     return Enqueued(message_id=message_id(known.ts, partition, known.seq), partition=partition, duplicate=True)
 
@@ -217,7 +215,12 @@ def enqueue(machine: Machine, command: Enqueue, now_ms: int) -> Outcome:
     check_size(command.messages)
     check_messages(topic, command.messages)
     log = machine.log(topic, command.partition)
-    found = sort_out(machine, topic, command.messages, now_ms)
+    if command.is_alone:
+        if (repeated := _repeated(machine, topic, command.messages[0], now_ms)) is not None:
+            return repeated
+        found = Sorted([0], {}, {})
+    else:
+        found = sort_out(machine, topic, command.messages, now_ms)
     if not found.fresh:
         return Outcome(_reply(command, answers(found, {})), log=log, durability=topic.config.durability)
     fresh = [command.messages[place] for place in found.fresh]
@@ -246,6 +249,15 @@ def enqueue(machine: Machine, command: Enqueue, now_ms: int) -> Outcome:
         told = answers(found, {place: (text, log.partition) for place, text in zip(found.fresh, texts, strict=True)})
     reply = _reply(command, told)
     return Outcome(reply, facts, config.durability is Durability.FSYNC, log, encoded.last_seq, config.durability)
+
+
+def _repeated(machine: Machine, topic: Topic, message: NewMessage, now_ms: int) -> Outcome | None:
+    """The answer to a message that is known already, which waits for the first one; None when it is new."""
+    key = producer_key(message)
+    known = None if key is None else find_known(machine, topic, key, now_ms)
+    if known is None:
+        return None
+    return Outcome(known_answer(known), log=known.log, seq=known.seq, durability=topic.config.durability)
 
 
 def _reply(command: Enqueue, told: tuple[Enqueued, ...]) -> Enqueued | EnqueuedBatch:

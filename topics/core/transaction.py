@@ -58,12 +58,6 @@ def remembered_ids(machine: Machine, log: Log, transaction: str, now_ms: int) ->
     ]
 
 
-def is_being_stored(machine: Machine, log: Log, transaction: str, now_ms: int) -> bool:
-    """Whether messages of a transaction are in a partition and not yet as safe as their class asks."""
-    hits = _remembered(machine, log, transaction, now_ms)
-    return any(hit.first_seq + hit.count - 1 > log.ready_seq for hit in hits)
-
-
 def _remembered(machine: Machine, log: Log, transaction: str, now_ms: int) -> Iterator[Hit]:
     window_ms = machine.topic(log.topic).config.idempotency_window_ms
     count = 0

@@ -1,8 +1,10 @@
 """Enqueueing: one message, or a batch over partitions and heaps that is all or nothing.
 
 What goes into one partition is one command and one fact. A batch for several is staged for each of them and published
-as one (`core/batch.py`): a crash leaves all of it or nothing. While that is under way, its producers' keys are taken:
-the same message sent again meanwhile is told to wait.
+as one (`core/batch.py`): a crash leaves all of it or nothing. While that is under way, its producers' keys are taken.
+
+A message or batch that is sent again while the first one is being stored waits for it and then gets the first answer.
+When the first one fails, the repeated one is enqueued instead.
 """
 
 from __future__ import annotations
@@ -27,13 +29,18 @@ from topics.core.enqueue import (
 from topics.core.heapcommands import Enqueue
 from topics.core.heapplace import find_topic
 from topics.core.heaprecord import records_of
+from topics.core.log import Log
 from topics.core.machine import Machine
+from topics.core.outcome import Outcome
 from topics.core.registry import Topic
-from topics.core.transaction import check_transaction, is_being_stored, remembered_ids, stage_of
+from topics.core.transaction import check_transaction, remembered_ids, stage_of
+from topics.core.ulid import parse_message_id
 from topics.core.waits import waits_of
+from topics.engine.moving import Add
 from topics.engine.ticket import Ticket
-from topics.errors import InvalidRequest, Throttled, TopicNotFound, TopicsError
+from topics.errors import InvalidRequest, TopicNotFound, TopicsError
 from topics.heapmodel import Enqueued, EnqueuedBatch, NewMessage
+from topics.model import Durability
 
 Submit = Callable[[Command], Ticket]
 PRODUCER = "heap-batches"
@@ -50,25 +57,29 @@ class _Group(NamedTuple):
 
 class _Batch(NamedTuple):
     messages: Sequence[NewMessage]
+    topics: Sequence[str]
+    """The topic of each message."""
     found: Sorted
     groups: list[_Group]
     transaction: str
 
 
 class Enqueuing:
-    def __init__(self, machine: Machine, submit: Submit, now_ms: Callable[[], int]) -> None:
+    def __init__(self, machine: Machine, add: Add, submit: Submit, now_ms: Callable[[], int]) -> None:
         self._machine = machine
+        self._add = add
         self._submit = submit
         self._now_ms = now_ms
         self._number = 0
-        self._taken: set[tuple[int, ProducerKey]] = set()
-        """Keys of messages that are being staged, with the first log of their heap."""
-        self._under_way: set[str] = set()
-        """Transactions that are being staged."""
+        self._taken: dict[tuple[int, ProducerKey], Ticket] = {}
+        """Keys of messages that are being staged, with the first log of their heap, and the ticket of their batch."""
+        self._under_way: dict[str, Ticket] = {}
+        """Transactions that are being staged, and their tickets."""
 
     def enqueue(self, topic: str, message: NewMessage) -> Ticket:
         found = find_topic(self._machine, topic)
-        self._check_taken(found, message)
+        if self._taken and (first := self._taking(found, (message,))) is not None:
+            return _after(first, lambda: self.enqueue(topic, message))
         self._number += 1
         partition = partition_for(found, message, other_partition(found, (message,), str(self._number)))
         return self._submit(Enqueue(topic, (message,), partition, is_alone=True))
@@ -78,26 +89,31 @@ class Enqueuing:
         check_size([message for _, message in messages])
         self._number += 1
         transaction = transaction_id or f"{self._machine.incarnation:x}-{self._number:x}"
-        if transaction in self._under_way:
-            raise Throttled("the same batch is being stored; try again", limit="in_progress", retry_after_ms=20)
+        if (first := self._under_way.get(transaction)) is not None:
+            return _after(first, lambda: self.enqueue_batch(messages, transaction_id))
         by_topic: dict[str, list[int]] = {}
         for place, (topic, _) in enumerate(messages):
             by_topic.setdefault(topic, []).append(place)
         for name in [name for name in by_topic if self._machine.topics.name_of(name) != name]:
             known = self._machine.topics.name_of(name)
             by_topic[known] = sorted([*by_topic.get(known, ()), *by_topic.pop(name)])
-        batch = _Batch([message for _, message in messages], Sorted([], {}, {}), [], transaction)
+        topics, drafts = [name for name, _ in messages], [message for _, message in messages]
+        batch = _Batch(drafts, topics, Sorted([], {}, {}), [], transaction)
         for name, places in by_topic.items():
-            self._add_topic(batch, find_topic(self._machine, name), places, transaction_id)
+            found = find_topic(self._machine, name)
+            if self._taken and (first := self._taking(found, [batch.messages[place] for place in places])) is not None:
+                return _after(first, lambda: self.enqueue_batch(messages, transaction_id))
+            self._add_topic(batch, found, places, transaction_id)
         if transaction_id and (answer := self._remembered(batch)) is not None:
-            return _answered(answer)
+            return self._answered(batch, answer)
         if len(batch.groups) == 1:
             return self._enqueue_group(batch, transaction_id)
         for group in batch.groups:
             check_messages(group.topic, [batch.messages[place] for place in group.places])
         batch = self._without_known(batch)
         if not batch.groups:
-            return _answered(EnqueuedBatch(messages=answers(batch.found, {}), transaction_id=transaction))
+            answer = EnqueuedBatch(messages=answers(batch.found, {}), transaction_id=transaction)
+            return self._answered(batch, answer)
         if len(batch.groups) == 1:
             return self._enqueue_group(batch, transaction_id)
         return self._stage(batch)
@@ -113,14 +129,12 @@ class Enqueuing:
         else:
             for place, message in zip(places, own, strict=True):
                 groups.setdefault(partition_for(topic, message, other), []).append(place)
-        for message in own if self._taken else ():
-            self._check_taken(topic, message)
         batch.groups.extend(_Group(topic, partition, chosen) for partition, chosen in sorted(groups.items()))
 
-    def _check_taken(self, topic: Topic, message: NewMessage) -> None:
-        key = producer_key(message) if self._taken else None
-        if key is not None and (topic.first_log_id, key) in self._taken:
-            raise Throttled("the same message is being stored; try again", limit="in_progress", retry_after_ms=20)
+    def _taking(self, topic: Topic, messages: Sequence[NewMessage]) -> Ticket | None:
+        """The ticket of a batch under way that has one of these messages."""
+        keys = [key for message in messages if (key := producer_key(message)) is not None]
+        return next((first for key in keys if (first := self._taken.get((topic.first_log_id, key)))), None)
 
     def _without_known(self, batch: _Batch) -> _Batch:
         """Leave out what was enqueued before."""
@@ -141,7 +155,7 @@ class Enqueuing:
                 chosen = [place for place in group.places if place in fresh]
                 if chosen:
                     groups.append(_Group(group.topic, group.partition, chosen))
-        return _Batch(batch.messages, Sorted([], known, twins), groups, batch.transaction)
+        return batch._replace(found=Sorted([], known, twins), groups=groups)
 
     def _remembered(self, batch: _Batch) -> EnqueuedBatch | None:
         """The first answer to a transaction; None when it is new."""
@@ -150,8 +164,6 @@ class Enqueuing:
         is_known = False
         for topic, partition, places in batch.groups:
             log = self._machine.log(topic, partition)
-            if is_being_stored(self._machine, log, batch.transaction, now_ms):
-                raise Throttled("the same batch is being stored; try again", limit="in_progress", retry_after_ms=20)
             ids = remembered_ids(self._machine, log, batch.transaction, now_ms)
             is_known = is_known or bool(ids)
             found = sort_out(self._machine, topic, [batch.messages[place] for place in places], now_ms)
@@ -200,7 +212,7 @@ class Enqueuing:
                 for place, twin in batch.found.twins.items():
                     told[place] = msgspec.structs.replace(told[twin], duplicate=True)
                 messages = tuple(told[place] for place in sorted(told))
-            ticket.resolve(EnqueuedBatch(messages=messages, transaction_id=batch.transaction))
+            self._answer(batch, EnqueuedBatch(messages=messages, transaction_id=batch.transaction), ticket)
 
         stored.on_done(done)
         return ticket
@@ -227,9 +239,9 @@ class Enqueuing:
             if tickets:
                 self._submit(Abort(tuple(stages[: len(tickets)])))
             raise
-        self._taken |= keys
-        self._under_way.add(batch.transaction)
         ticket = Ticket()
+        self._taken.update(dict.fromkeys(keys, ticket))
+        self._under_way[batch.transaction] = ticket
         ticket.on_done(lambda done: self._finished(batch.transaction, keys))
         waiting = len(tickets)
 
@@ -265,14 +277,67 @@ class Enqueuing:
                 log = self._machine.log(group.topic, group.partition)
                 texts = remembered_ids(self._machine, log, batch.transaction, self._now_ms())
                 ids |= {place: (text, group.partition) for place, text in zip(group.places, texts, strict=True)}
-            ticket.resolve(EnqueuedBatch(messages=answers(batch.found, ids), transaction_id=batch.transaction))
+            answer = EnqueuedBatch(messages=answers(batch.found, ids), transaction_id=batch.transaction)
+            self._answer(batch, answer, ticket)
 
         published.on_done(done)
 
     def _finished(self, transaction: str, keys: set[tuple[int, ProducerKey]]) -> None:
-        self._taken -= keys
-        self._under_way.discard(transaction)
+        for key in keys:
+            del self._taken[key]
+        del self._under_way[transaction]
+
+    # ---- answering
+
+    def _answered(self, batch: _Batch, answer: EnqueuedBatch) -> Ticket:
+        ticket = Ticket()
+        self._answer(batch, answer, ticket)
+        return ticket
+
+    def _answer(self, batch: _Batch, answer: EnqueuedBatch, ticket: Ticket) -> None:
+        """Resolve a ticket as soon as all messages that were known before are as safe as their class requires."""
+        unsafe: dict[int, tuple[Log, int, Durability]] = {}
+        for place, told in enumerate(answer.messages):
+            if not told.duplicate:
+                continue
+            found = parse_message_id(told.message_id)
+            topic = self._machine.topics.named(batch.topics[place])
+            if found is None or topic is None or found.partition >= topic.config.partitions:
+                continue
+            log = self._machine.log(topic, found.partition)
+            if found.seq > max(log.ready_seq, unsafe.get(log.log_id, (log, 0))[1]):
+                unsafe[log.log_id] = log, found.seq, topic.config.durability
+        waiting = len(unsafe)
+
+        def stored(first: Ticket) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if first.error is not None:
+                ticket.fail(first.error)
+            elif not waiting:
+                ticket.resolve(answer)
+
+        for log, seq, durability in unsafe.values():
+            self._add(Outcome(None, log=log, seq=seq, durability=durability)).on_done(stored)
+        if not unsafe:
+            ticket.resolve(answer)
 
 
-def _answered(reply: EnqueuedBatch) -> Ticket:
-    return Ticket(reply, done=True)
+def _after(first: Ticket, ask: Callable[[], Ticket]) -> Ticket:
+    """Ask when another ticket is done, whatever came of it."""
+    ticket = Ticket()
+
+    def answered(asked: Ticket) -> None:
+        if asked.error is not None:
+            ticket.fail(asked.error)
+        else:
+            ticket.resolve(asked.reply)
+
+    def again(done: Ticket) -> None:
+        try:
+            ask().on_done(answered)
+        except TopicsError as error:
+            ticket.fail(error)
+
+    first.on_done(again)
+    return ticket

@@ -66,7 +66,7 @@ class Heaping(HeapLooking):
         self._add = add
         self._check = check
         self._wanted = wanted
-        self._enqueuing = Enqueuing(machine, submit, now_ms)
+        self._enqueuing = Enqueuing(machine, add, submit, now_ms)
         self._lines: dict[str, HeapLine] = {}
         self._news: dict[str, None] = {}
         """Lines to serve at the next flush."""
