@@ -5,9 +5,18 @@ from __future__ import annotations
 from proof.mutants.core import CORE
 from proof.mutants.edges import EDGES
 from proof.mutants.engine import ENGINE
+from proof.mutants.intake import INTAKE
 from proof.mutants.mutant import Mutant
 from proof.mutants.server import SERVER
 from proof.mutants.storage import STORAGE
 from proof.mutants.volatile import VOLATILE
 
-ALL: tuple[Mutant, ...] = (*STORAGE, *CORE, *ENGINE, *SERVER, *EDGES, *VOLATILE)
+ALL: tuple[Mutant, ...] = (
+    *CORE,
+    *EDGES,
+    *ENGINE,
+    *INTAKE,
+    *SERVER,
+    *STORAGE,
+    *VOLATILE,
+)

@@ -29,8 +29,10 @@ def test_what_comes_behind_a_write_is_answered_behind_it(tmp_path: Path) -> None
             caller.send(plain(b"1"))
             await reached(entered)
             caller.send(get("/v0/health") + plain(b"2"))
-            while rig.context.traffic.of("GET", "/v0/health").requests == 0:
+            connection = rig.connection_of(caller)
+            while not connection._waiting:
                 await asyncio.sleep(0)
+            assert rig.context.traffic.of("GET", "/v0/health").requests == 0
             leave.set()
             given = [await caller.answer() for _ in range(3)]
             assert body_of(given[0])["first_seq"] == 2

@@ -94,7 +94,7 @@ class Server:
         self._options = _http_options(settings)
         self._connections = Connections(clock, self._context.heading, self._options.idle_timeout_s, connections_max())
         self._spans = spans_for(settings)
-        table = Table(EVERYTHING)
+        table = self._table = Table(EVERYTHING)
         self._dispatch = _dispatch(self._context, table, self._spans)
         self._refuse = _refuse(self._context, table, self._spans)
         lane = Lane(self._context, table, self._dispatch, self._options.gzip_bytes_min)
@@ -152,7 +152,7 @@ class Server:
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(
-                lambda: TrackedProtocol(self._track_of, self._dispatch, self._refuse, self._options, self._connections),
+                self._connection,
                 settings.host,
                 settings.port,
                 # All that wait may come in one turn of the loop, before the first of them can be dropped again.
@@ -167,6 +167,11 @@ class Server:
                 "(--host, TOPICS_HOST) and a port that nobody else has (--port, TOPICS_PORT)",
                 settings=["TOPICS_HOST", "TOPICS_PORT"],
             ) from error
+
+    def _connection(self) -> TrackedProtocol:
+        return TrackedProtocol(
+            self._track_of, self._dispatch, self._refuse, self._options, self._connections, self._table.order_of
+        )
 
     async def _start_grpc(self, listener: asyncio.Server) -> None:
         if self._grpc is None:

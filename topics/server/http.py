@@ -2,9 +2,11 @@
 
 How it works. A whole request becomes an `Exchange` at the end of `_pending`, and is dispatched. An answer may come at
 any time, but only the front of `_pending` is ever written, so pipelined requests are answered in order, and each once.
+They are carried out in order, too: a request that must not begin yet (`intake/order.py`) waits in `_waiting`.
 
-Input is parsed in slices, and stops (`_blocked`) while `pipeline_max` exchanges are pending or the client leaves its
-answers unread. What the last slice brought beyond that stands in `_waiting` (parsed) and `_unread` (not yet).
+Input is parsed in slices, and stops (`_blocked`) while a request waits, while `pipeline_max` exchanges are pending or
+while the client leaves its answers unread. What the last slice brought beyond that stands in `_waiting` (parsed) and
+`_unread` (not yet).
 
 A connection that will take no more input is `_deaf`: after a `Connection: close`, a refusal, the client's own end of
 sending, or while draining. When the last pending answer of a deaf connection is written, the connection ends. A
@@ -34,6 +36,7 @@ from topics.server.connections import NEVER_NS, SECOND_NS, Connections
 from topics.server.encoding import gunzip, gunzip_if_small
 from topics.server.exchange import CONTINUE, Exchange
 from topics.server.httpoptions import HttpOptions
+from topics.server.intake.order import UNSAFE, Order, OrderOf, may_begin_behind, order_of_method
 from topics.server.message import Dispatch, Refuse, Request, Response
 from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part, RequestParser
@@ -44,13 +47,24 @@ SLICE_BYTES: Final = 16 * KIB
 GATHERED_BYTES_MAX: Final = 64 * KIB
 """Answers that are gathered into one write."""
 
+HELD_BYTES_MAX: Final = 64 * KIB
+"""What is read ahead behind a request or a stream that the next request waits for."""
+
 Opening = tuple[bytes, bool, StreamResponse]
 """The head of a stream, whether it is chunked, and what opens it."""
 
 
 class HttpProtocol(asyncio.Protocol, ABC):
-    def __init__(self, dispatch: Dispatch, refuse: Refuse, options: HttpOptions, connections: Connections) -> None:
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        refuse: Refuse,
+        options: HttpOptions,
+        connections: Connections,
+        order_of: OrderOf = order_of_method,
+    ) -> None:
         self._dispatch = dispatch
+        self._order_of = order_of
         self._refused = refuse
         self._options = options
         self._connections = connections
@@ -81,6 +95,8 @@ class HttpProtocol(asyncio.Protocol, ABC):
         self._peer = ""
         self._deaf = False
         self._lingers = False
+        self._client_ends = False
+        """Whether the client's end of sending has come behind what is still unread."""
         self._client_ended = False
         self._ended = False
 
@@ -125,14 +141,21 @@ class HttpProtocol(asyncio.Protocol, ABC):
 
     def eof_received(self) -> bool:
         """The client sends no more, but still reads: what it asked for is answered before the end."""
-        if self.receiving and not self._deaf:
-            self._refuse(InvalidRequest("the connection ended in the middle of a request", expected="a whole request"))
-        self._deaf = True
-        self._client_ended = True
+        if self._blocked and self._unread and not self._deaf:
+            # The server first carries out what came before the end.
+            self._client_ends = True
+        else:
+            self._end_of_input()
         for exchange in list(self._pending):
             exchange.abandon()
         self._flush()
         return True
+
+    def _end_of_input(self) -> None:
+        if self.receiving and not self._deaf:
+            self._refuse(InvalidRequest("the connection ended in the middle of a request", expected="a whole request"))
+        self._deaf = True
+        self._client_ended = True
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -173,9 +196,11 @@ class HttpProtocol(asyncio.Protocol, ABC):
         self._unread += data
 
     def _hold(self, data: bytes) -> None:
-        """Keep for later what is not taken now, unless nothing is taken any more."""
+        """Keep for later what is not taken now, up to a bound, unless nothing is taken any more."""
         if not self._deaf:
             self._unread += data
+            if len(self._unread) > HELD_BYTES_MAX:
+                self._transport.pause_reading()
 
     def began(self, part: Part) -> None:
         self._part_since_ns = self._connections.now_ns
@@ -206,8 +231,26 @@ class HttpProtocol(asyncio.Protocol, ABC):
     def _enqueue(self, exchange: Exchange) -> None:
         if self._blocked:
             self._waiting.append(exchange)
-        else:
+        elif self._may_begin(exchange):
             self._begin(exchange)
+        else:
+            # Reading continues up to a bound, so that the server sees the client go.
+            self._waiting.append(exchange)
+            self._blocked = True
+
+    def _may_begin(self, exchange: Exchange) -> bool:
+        """Whether what came before allows it, see `intake/order.py`. All that is not answered yet has one order, or it
+        would not have begun, so the last of it decides."""
+        if not self._pending or exchange.head is None:
+            return True
+        for earlier in reversed(self._pending):
+            if earlier.answer is None:
+                return may_begin_behind(self._order(earlier), earlier.request, self._order(exchange))
+        return True
+
+    def _order(self, exchange: Exchange) -> Order:
+        head = exchange.head
+        return UNSAFE if head is None else self._order_of(head.method, head.path)
 
     def _begin(self, exchange: Exchange) -> None:
         pending = self._pending
@@ -338,7 +381,12 @@ class HttpProtocol(asyncio.Protocol, ABC):
             self._loop.call_soon(self._unblock)
 
     def _may_unblock(self) -> bool:
-        return not self._write_paused and not self._inflating and len(self._pending) < self._options.pipeline_max
+        return (
+            not self._write_paused
+            and not self._inflating
+            and len(self._pending) < self._options.pipeline_max
+            and not (self._waiting and not self._may_begin(self._waiting[0]))
+        )
 
     def _unblock(self) -> None:
         self._unblocking = False
@@ -348,13 +396,19 @@ class HttpProtocol(asyncio.Protocol, ABC):
         self._gathering = True
         self._part_since_ns = self._connections.now_ns
         while self._waiting and not self._blocked:
-            self._begin(self._waiting.popleft())
+            if self._may_begin(self._waiting[0]):
+                self._begin(self._waiting.popleft())
+            else:
+                self._blocked = True
         if self._unread and not self._blocked:
             data, self._unread = self._unread, b""
             if not self._deaf:
                 self._parse(data)
         if not self._blocked:
             self._transport.resume_reading()
+            if self._client_ends:
+                self._client_ends = False
+                self._end_of_input()
         self._flush()
 
     # ---- deadlines and the end

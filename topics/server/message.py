@@ -29,6 +29,9 @@ class Request:
     peer: str = ""
     """The address that the connection comes from."""
     principal: Principal = EVERYBODY
+    decided: bool = False
+    """Set by the handler of an append once the engine has given it its place in the log: an append behind it on its
+    connection may then begin, see `intake/order.py`."""
     params: Mapping[str, str] = field(default_factory=dict)
     """What the route's path captured: `{"topic": …}`."""
     on_gone: Callable[[], None] | None = field(default=None, repr=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from topics.server.intake.order import Order
 from topics.server.message import Reply, Request
 from topics.server.principal import Scope
 
@@ -48,6 +49,8 @@ class Route:
     """Whether its answer is a stream, which counts against the caps on those and not against requests in flight."""
     takeover_param: str | None = None
     """The captured part that says which streams take over from each other, and so count as one."""
+    order: Order | None = None
+    """Which requests of a connection begin before this one is answered; None is what its method says."""
     noted: bool | None = None
     """Whether the dispatch notes it in the audit log; None is what its method and scope say (`auditing.py`)."""
     query_token: bool = False

@@ -8,17 +8,13 @@ somebody who only reads on cannot be told from somebody who is gone. No deadline
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from topics.limits import KIB
 from topics.server.attachment import Attachment, close_quietly
 from topics.server.connections import NEVER_NS
 from topics.server.exchange import Exchange
 from topics.server.http import HttpProtocol
 from topics.server.streaming import Stream, StreamResponse
-
-HELD_BYTES_MAX: Final = 64 * KIB
-"""What is read ahead behind a stream."""
 
 
 class StreamedProtocol(HttpProtocol):
@@ -105,8 +101,6 @@ class StreamedProtocol(HttpProtocol):
             attached.received(data)
             return
         super()._hold(data)
-        if len(self._unread) > HELD_BYTES_MAX:
-            self._transport.pause_reading()
 
     def _hand_over(self) -> None:
         """What came behind an upgrade is no HTTP."""

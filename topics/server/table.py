@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from topics.errors import MethodNotAllowed, NotFound
+from topics.errors import MethodNotAllowed, NotFound, TopicsError
+from topics.server.intake.order import Order, order_of_method
 from topics.server.route import Route
 from topics.server.routes import (
     archives,
@@ -147,6 +148,14 @@ class Table:
                 f"{method} is not a method of {_shown(path)}; {', '.join(allow)} are", method=method, allow=allow
             )
         return route, dict(zip(node.names, captured, strict=True))
+
+    def order_of(self, method: str, path: str) -> Order:
+        """Which requests of the same connection may begin before this one is answered."""
+        try:
+            route, _ = self.find(method, path)
+        except TopicsError:
+            return order_of_method(method, path)
+        return route.order or order_of_method(method, path)
 
     def allowed(self, path: str) -> list[str]:
         """The methods of a path; `NotFound` when there is no such path."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.client.rig import on_loop, soon
+from tests.server import lanerig
 from tests.server.api import Api, serving
 from tests.server.wsrig import Rig, run
 
@@ -270,21 +271,15 @@ async def test_no_record_is_missed_by_waiting_readers(tmp_path: Path) -> None:
 
 @on_loop
 async def test_a_record_that_comes_before_the_wait_has_begun_ends_it(tmp_path: Path) -> None:
-    """Both requests come in one piece, and the second one's record is visible before any task has run."""
-    async with serving(tmp_path) as api:
-        await api.put("/v0/topics/t", {"durability": "ephemeral"})
-        poll = b'{"wait_ms":%d}' % WAIT_MS
-        write = b'{"records":[{"data":"news"}]}'
-        reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
-        head = b"Host: topics\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-        writer.write(
-            (b"POST /v0/topics/t/diff HTTP/1.1\r\n" + head + b"\r\n%b") % (len(poll), poll)
-            + (b"POST /v0/topics/t HTTP/1.1\r\nConnection: close\r\n" + head + b"\r\n%b") % (len(write), write)
-        )
-        answers = await soon(reader.read())
-        assert b'"data":"news"' in answers and answers.count(b"HTTP/1.1 200 OK") == 2
-        writer.close()
-        await writer.wait_closed()
+    """Both requests come in one turn of the loop, and the second one's record is visible before any task has run."""
+    async with lanerig.serving(tmp_path) as rig:
+        await rig.ask("PUT", "/v0/topics/orders", {"durability": "ephemeral"})
+        reader, writer = await rig.call(known=False), await rig.call(known=False)
+        poll = lanerig.write(b'{"wait_ms":%d}' % WAIT_MS, topic="orders/diff")
+        rig.connection_of(reader).data_received(poll)
+        rig.connection_of(writer).data_received(lanerig.plain(b'"news"'))
+        page = lanerig.body_of(await soon(reader.answer()))
+        assert [record["data"] for record in page["records"]] == ["news"]
 
 
 # ---- waiting for nobody

@@ -27,6 +27,7 @@ from topics.model import Page
 from topics.server.answers import NS_PER_MS, later
 from topics.server.arrow import ARROW_STREAM, or_arrow, wants_arrow, with_codecs
 from topics.server.context import Context
+from topics.server.intake.order import SAFE
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
@@ -185,5 +186,6 @@ ROUTES = (
             },
         ),
         name_param="topic",
+        order=SAFE,
     ),
 )

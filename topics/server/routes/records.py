@@ -18,6 +18,7 @@ from topics.server.answers import NS_PER_MS, later, when_done
 from topics.server.arrow import or_arrow, sends_arrow, with_codecs
 from topics.server.auth import check_config
 from topics.server.context import Context
+from topics.server.intake.order import APPEND
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, Scope
 from topics.server.route import Operation, Route
@@ -57,6 +58,7 @@ def _write(context: Context, request: Request, reply: Reply, batch: WriteBatch) 
             raise
         later(context, request, reply, _write_patiently(context, host, request, command, with_seqs))
         return
+    request.decided = True
 
     def make(ticket: Ticket) -> Response:
         return written_response(context, ticket, Timing(request.received_ns, submitted_ns), with_seqs)
@@ -142,5 +144,6 @@ ROUTES = (
             },
         ),
         name_param="topic",
+        order=APPEND,
     ),
 )
