@@ -19,6 +19,7 @@ _HEAPING = "topics/engine/heaping.py"
 _CLAIMING = "topics/engine/claiming.py"
 _GROUPLINE = "topics/engine/groupline.py"
 _GROUPING = "topics/engine/grouping.py"
+_SALVAGE = "topics/engine/salvage.py"
 _TESTS = "tests/engine/"
 
 ENGINE = (
@@ -29,6 +30,22 @@ ENGINE = (
         "MEANINGLESS = (*UNREADABLE, LookupError, OverflowError, InvalidRequest)\n",
         "MEANINGLESS = (InvalidRequest,)\n",
         (_TESTS + "test_restore.py",),
+    ),
+    Mutant(
+        "first-checkpoint-called-damaged",
+        "segments without a snapshot are what a crash in the first checkpoint leaves, when the WAL is whole",
+        _SALVAGE,
+        "bool(recovery.losses or not recovery.shards_on_disk)\n",
+        "True\n",
+        ("tests/sim/test_checkups.py",),
+    ),
+    Mutant(
+        "leftover-segment-called-damaged",
+        "a segment that no snapshot names is a file that the next start removes",
+        _SALVAGE,
+        "        if self._trusted:\n            self._pass_over_leftovers()\n",
+        "",
+        ("tests/sim/test_checkups.py",),
     ),
     Mutant(
         "newer-format-repaired",

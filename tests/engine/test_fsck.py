@@ -190,11 +190,17 @@ def test_the_cold_directory_is_checked_and_repaired_too() -> None:
     assert damaged.list("/cold") == []
 
 
-def test_a_repair_whose_log_cannot_be_written_is_told_and_may_be_made_again() -> None:
+def test_a_repair_that_fails_behind_its_snapshot_counts_and_its_report_tells() -> None:
     disk = damaged_sample()
     fs = FaultFs(disk)
     fs.fail("write_at", path="*.wal", always=True)
     with pytest.raises(OSError, match="Input/output error"):
         run(fs, repair=True)
-    assert run(disk, repair=True).findings
-    assert run(disk).clean
+    again = run(disk, repair=True)
+    assert again.clean
+    path = f"{DIRECTORY}/repair-20231114T221322Z.json"
+    assert f"a repair was cut short; {path} says what it gave up, and what is left is checked here" in again.notes
+    stored = json.loads(disk.contents()[path])
+    assert not stored["repaired"]
+    assert stored["lost"] == [{"topic": "ledger", "partition": 0, "gap_from": 1, "gap_to": 4, "reason": "damage"}]
+    assert [missed for _, missed in pages(opened(disk), "ledger", 0)] == [(1, 4, "damage")]

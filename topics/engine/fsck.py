@@ -4,13 +4,15 @@ A check reads every byte and changes nothing. A repair goes on from what the che
 cut short anywhere and begun again:
 
     1   the damaged files are copied to `damaged-<time>/`, durably; then everything is read again, to be used this time
-    2   what was saved from them is written as new segments, then as one new snapshot: from here on it counts
-    3   the WAL begins anew, and what nothing names any more is removed
-    4   `repair-<time>.json` says what was found, kept and lost
+    2   `repair-<time>.json` says what was found, kept and lost, and that the repair is not finished
+    3   what was saved is written as new segments, then as one new snapshot: from here on it counts
+    4   the WAL begins anew, and what nothing names any more is removed
+    5   `repair-<time>.json` says that the repair is finished
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -29,6 +31,7 @@ from topics.storage.fs import FileSystem
 from topics.storage.store import Store
 
 COPY_BYTES = 1 << 20
+_REPORT = re.compile(r"repair-.*\.json")
 
 
 def fsck(
@@ -53,6 +56,10 @@ def fsck(
         salvage = Salvage(store, options, False, on_bytes)
         report.last_stop = salvage.read().last_stop.value
         report.findings, report.notes = salvage.found.items, salvage.found.notes
+        report.notes += [
+            f"a repair was cut short; {path} says what it gave up, and what is left is checked here"
+            for path in _unfinished_repairs(store)
+        ]
         report.lost, report.kept = salvage.lost(), salvage.kept()
         if repair and not report.clean:
             salvage.release()
@@ -106,6 +113,8 @@ def _repair(store: Store, options: Options, report: FsckReport) -> None:
     _remove_indexes(store, {finding.file for finding in report.findings if finding.kind is Kind.INDEX})
     salvage = Salvage(store, options, True, lambda done: None)
     recovery = salvage.read()
+    report.report_file = f"{store.directory}/repair-{stamp}.json"
+    _write_report(store, report)
     _write_anew(store, salvage, options)
     wal = recovery.start(
         _Unheard(), Covered(salvage.checkpointer.covered, salvage.machine.next_log_id), store.snapshots.number, None
@@ -113,12 +122,36 @@ def _repair(store: Store, options: Options, report: FsckReport) -> None:
     wal.close()
     report.notes += [f"removed {path}" for path in store.sweep()]
     report.repaired = True
-    report.report_file = f"{store.directory}/repair-{stamp}.json"
+    _write_report(store, report)
+
+
+def _write_report(store: Store, report: FsckReport) -> None:
+    assert report.report_file is not None
     with Draft(store.fs, report.report_file) as draft:
         draft.append([msgspec.json.format(msgspec.json.encode(report), indent=2)])
         draft.seal()
         draft.publish()
     store.fs.sync_dir(store.directory)
+
+
+def _unfinished_repairs(store: Store) -> list[str]:
+    """Reports of repairs that were cut short: what they gave up may be given up already, and no later check sees it."""
+    paths = [f"{store.directory}/{name}" for name in store.fs.list(store.directory) if _REPORT.fullmatch(name)]
+    return [path for path in paths if not _is_finished(store.fs, path)]
+
+
+def _is_finished(fs: FileSystem, path: str) -> bool:
+    mapping = fs.map(path)
+    try:
+        return msgspec.json.decode(bytes(mapping.view), type=_Ending).repaired
+    except msgspec.DecodeError:
+        return True  # Not a report of ours.
+    finally:
+        mapping.release()
+
+
+class _Ending(msgspec.Struct):
+    repaired: bool = True
 
 
 def _stamp(store: Store) -> str:

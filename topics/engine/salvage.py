@@ -35,7 +35,7 @@ from topics.engine.restore import Restorer, check_flags, check_pieces, check_pla
 from topics.errors import Damaged
 from topics.model import Reason
 from topics.storage.commitlog import Covered
-from topics.storage.segmentfile import data_name
+from topics.storage.segmentfile import data_name, number_of
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
 from topics.storage.walrecovery import WalRecovery
@@ -76,6 +76,8 @@ class Salvage:
         self._topics = LostTopics(self.machine, (), self.found, self.now_ms)
         self._holes_before: dict[int, list[Hole]] = {}
         """The holes that the image of a log had; logs without an image are not in it."""
+        self._named: set[int] = set()
+        """Segments that images name."""
         self._salts: dict[int, int] = {}
         """Of the segments that images name. No number is given twice, so an old image tells as much as a new one."""
 
@@ -86,8 +88,8 @@ class Salvage:
         self._load_snapshot()
         recovery = self._replay()
         number, needed = self._store.snapshots.number, recovery.needed_snapshot_no
-        if self._trusted and needed > number:
-            # Only the WAL knows that the newest snapshot is missing. With that known, begin again.
+        if self._trusted and self._snapshot_is_missing(recovery):
+            # Only the WAL shows that the newest snapshot is missing. With that known, begin again.
             self.release()
             self.found.items[:] = in_segments
             self.found.notes.clear()
@@ -95,12 +97,31 @@ class Salvage:
             self._begin()
             self._load_snapshot()
             recovery = self._replay()
-            place = f"{self._store.directory}/snapshots"
-            message = f"{place}: snapshot {needed} is missing, which the WAL needs; the newest is {number}"
-            self.found.add(Kind.SNAPSHOT, Damaged(message, file=place, offset=0), REBUILT)
-            self._store.snapshots.number = needed
+            if needed > number:
+                place = f"{self._store.directory}/snapshots"
+                message = f"{place}: snapshot {needed} is missing, which the WAL needs; the newest is {number}"
+                self.found.add(Kind.SNAPSHOT, Damaged(message, file=place, offset=0), REBUILT)
+                self._store.snapshots.number = needed
+        if self._trusted:
+            self._pass_over_leftovers()
         self._settle(recovery)
         return recovery
+
+    def _snapshot_is_missing(self, recovery: WalRecovery) -> bool:
+        """Segments without any snapshot are what a process left that died in its first checkpoint, if the WAL is whole
+        and has dropped nothing; a WAL that is damaged cannot vouch for that."""
+        number = self._store.snapshots.number
+        if recovery.needed_snapshot_no > number:
+            return True
+        return not number and bool(self._remains.segments) and bool(recovery.losses or not recovery.shards_on_disk)
+
+    def _pass_over_leftovers(self) -> None:
+        """Segments that no image names are files that the next start removes, whole or not: a checkpoint, a merge or
+        an erasure that was cut short leaves them."""
+        leftover = {n: remnant.path for n, remnant in self._remains.segments.items() if n not in self._named}
+        if leftover:
+            self.found.items = [item for item in self.found.items if number_of(_name(item.file)) not in leftover]
+            self.found.notes += [f"{path} is in no snapshot; the next start removes it" for path in leftover.values()]
 
     def release(self) -> None:
         """Let go of the segments: what was read is not used any more."""
@@ -116,8 +137,6 @@ class Salvage:
         for damage in damages:
             self.found.add(Kind.SNAPSHOT, damage, REBUILT)
             self._distrust(damage.detail.get("lost_keys"))
-        if self._remains.segments and not self._store.snapshots.number:
-            self._distrust(None)
         restorer = Restorer(self._store, self.machine, self.checkpointer, self.positions, self._take_runs)
         restorer.load(self.state)
         self.now_ms = restorer.now_ms
@@ -142,6 +161,7 @@ class Salvage:
     def _take_runs(self, log: Log, image: LogImage) -> list[Run]:
         """The runs an image names, or what is left of them."""
         self._holes_before[log.log_id] = list(log.holes)
+        self._named.update(place.segment for place in image.runs)
         self._salts |= {place.segment: place.salt for place in image.runs if place.salt}
         if not self._trusted:
             return []
@@ -317,6 +337,10 @@ class Salvage:
         topics = sorted(self.machine.topics, key=lambda topic: topic.name)
         logs = [(topic.name, self.machine.logs[log_id]) for topic in topics for log_id in topic.log_ids()]
         return logs + [(f"stage {stage.stage}", stage.log) for stage in self.machine.batches.stages.values()]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _overlap(run: Run, other: Run) -> bool:
