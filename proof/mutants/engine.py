@@ -522,4 +522,12 @@ ENGINE = (
         "        case AckGroup() | NackGroup() | ExtendGroup():\n",
         (_TESTS + "test_admission.py::test_a_full_disk_queue_holds_back_claims_and_never_acks",),
     ),
+    Mutant(
+        "lowest-backlog-starves",
+        "a topic that has waited for as long as age counts gets a batch",
+        "topics/engine/urgency.py",
+        "        return OVERDUE\n",
+        "        return 0\n",
+        (_TESTS + "test_urgency.py::test_lowest_topic_gets_a_batch_when_age_counts_no_more",),
+    ),
 )

@@ -116,6 +116,24 @@ def test_a_subscription_brings_what_is_there_and_then_what_comes(tmp_path: Path)
     run(tmp_path, scenario)
 
 
+def test_higher_backlog_of_a_wildcard_comes_first(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        for topic, priority in (("t:low", -1000), ("t:high", 1000)):
+            await rig.api.put(f"/v0/topics/{topic}", {"priority": priority})
+            for _ in range(10):
+                await rig.api.write(topic, *["x" * 2000] * 200)
+        async with rig.talk() as talker:
+            await talker.ask("subscribe", topic="t:*")
+            order: list[str] = []
+            while len(order) < 4000:
+                (record,) = await talker.hear_ops("record") if len(order) % 2000 else [await talker.hear()]
+                if record["op"] == "record":
+                    order += [record["topic"]] * len(record["records"])
+            assert order == ["t:high"] * 2000 + ["t:low"] * 2000
+
+    run(tmp_path, scenario)
+
+
 def test_the_default_is_the_beginning_and_tail_is_the_end(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
         await rig.api.write("jobs", 1, 2)

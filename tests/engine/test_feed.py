@@ -107,7 +107,7 @@ def test_a_large_cohort_is_served_in_parts() -> None:
     rig = WatchRig()
     rig.write("jobs", 1)
     ears = [rig.ear("jobs") for _ in range(PART_MEMBERS_MIN + 3)]
-    rig.watch._line[0].advance(0)
+    rig.watch._news[0].advance(0)
     assert [len(ear.told) for ear in ears].count(2) == PART_MEMBERS_MIN, "the first part"
     rig.write("jobs", 2)
     rig.pump()

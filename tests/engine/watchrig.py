@@ -10,10 +10,11 @@ from tests.engine.rig import SMALL, Rig
 from topics.core.view import View
 from topics.engine.events import Event
 from topics.engine.recovery import Options
-from topics.engine.watch import Watch
+from topics.engine.watch import SLICE_NS, Watch
 from topics.engine.watcher import Subscription, Watcher
 from topics.errors import Throttled
 
+SLICE_MS = SLICE_NS // 1_000_000
 VIEW = View(limit=256, byte_budget=1 << 18)
 
 Told = tuple[str, str, Any]
@@ -86,6 +87,16 @@ def _gist(fields: dict[str, Any]) -> Any:
     if "gap_from" in fields:
         return fields["reason"], fields["gap_from"], fields["gap_to"]
     return fields["head_seq"]
+
+
+class Slow(Ear):
+    """A listener to whom telling something takes as long as a pump may."""
+
+    rig: WatchRig
+
+    def send(self, subscription: Subscription, frame: bytes) -> None:
+        super().send(subscription, frame)
+        self.rig.clock.advance(SLICE_MS)
 
 
 class WatchRig(Rig):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -366,3 +367,21 @@ async def test_who_asks_for_the_head_of_a_stream_takes_it_from_nobody(tmp_path: 
             assert (head.status, head.raw) == (200, b"")
             await api.write("jobs", 2)
             assert (await stream.until("record"))[-1].seqs == [2]
+
+
+@on_loop
+@pytest.mark.parametrize("topics", [{"t:low": {}, "t:high": {}}, {"t:*": {}}])
+async def test_higher_backlog_of_a_stream_comes_before_a_lower_one(topics: dict[str, Any], tmp_path: Path) -> None:
+    """The backlogs are larger than the connection takes at once, so the stream stops and continues many times."""
+    async with serving(tmp_path) as api:
+        for topic, priority in (("t:low", -1000), ("t:high", 1000)):
+            await api.put(f"/v0/topics/{topic}", {"priority": priority})
+            for _ in range(20):
+                await api.write(topic, *["x" * 2000] * 200)
+        async with listening(api, await watching(api, topics)) as stream:
+            order: list[str] = []
+            while len(order) < 8000:
+                frame = await stream.next()
+                if frame.event == "record":
+                    order += [frame.fields["topic"]] * len(frame.seqs)
+            assert order == ["t:high"] * 4000 + ["t:low"] * 4000

@@ -47,9 +47,11 @@ def effective(
 
 def recency(idle_ms: int) -> int:
     """What having been read `idle_ms` ago is worth; a clock that went back counts as just now."""
+    if idle_ms <= 0:
+        return RECENCY_MAX
     if idle_ms >= RECENCY_FLOOR_MS:
         return 0
-    halvings, rest_ms = divmod(max(0, idle_ms), HALF_LIFE_MS)
+    halvings, rest_ms = divmod(idle_ms, HALF_LIFE_MS)
     step, between = divmod(rest_ms * STEPS, HALF_LIFE_MS)
     here = _HALVING[step]
     following = _HALVING[step + 1] if step + 1 < STEPS else _HALVING[0] // 2

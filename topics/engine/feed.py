@@ -61,6 +61,8 @@ class Feed:
         self.marked = False
         """Whether it is in the line of those to be looked at, and since when."""
         self.marked_ms = 0
+        self.waiting_ms = 0
+        """Since when somebody waits for a batch, also behind a full connection; 0 when nobody does."""
         self.gone = False
         """Whether the topic was deleted."""
         self.waiters: list[Waiter] = []
@@ -150,7 +152,7 @@ class Feed:
     def advance(self, deadline_ns: int) -> bool:
         """Give every cohort that is behind its next batch, until the pump is over; whether there is more to do."""
         if self.waiters:
-            self._wake()
+            self.wake()
         if self.gone:
             self._say_deleted()
             return False
@@ -261,7 +263,7 @@ class Feed:
 
     # ---- the end
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Call those who waited for what is there now."""
         over = self.gone or self._watch.waiting_over
         visible_seq = self.log.visible_seq

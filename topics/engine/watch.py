@@ -1,26 +1,28 @@
 """Watching: who follows which logs, and the pump that gives everybody what is new.
 
 How it works. Each log that somebody follows has a `Feed`. When readers can see more of a log, its feed is marked, which
-costs one lookup however many are watching. A marked feed waits in a line, and `pump` works through the line: one batch
-to each cohort that is behind, and to the end of the line again while there is more. Joining marks the feed, too: the
-state is looked at after somebody has registered, so no wake-up can be missed, and nobody ever polls.
+costs one lookup however many are watching. A marked feed waits in a line, and `pump` works through the line, the
+highest effective priority first: one batch to each cohort of the feed that is behind, and into the line again while
+there is more. So a backlog of higher priority is drained before one of lower priority, and those of equal priority take
+turns. Joining marks the feed, too: the state is looked at after somebody has registered, so no wake-up can be missed,
+and nobody ever polls.
+
+The priority is computed when a feed comes into the line and every 50 ms again for those that still wait, because
+waiting raises it (`urgency.py`). The time that a feed waits behind a full connection counts as well.
 
 A pump that has used its slice of time leaves the rest for the next one, and the loop has its turn in between. Its slice
 is half of what the loop took for other things since the last pump, at least a few frames and at most `SLICE_NS`. What
 is written meanwhile goes to those who still wait together with what they wait for, so the more there is to do, the less
-it takes. The line is sorted by effective priority then, every 50 ms anew, in which waiting counts, so that nobody
-starves. Who has waited for a second is told to expect a delay.
+it takes. A watcher that has waited for a second is told to expect a delay.
 
 On a loop, `delivery.py` runs the pump whenever `wanted` is called. Without one, tests call `pump` themselves.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from topics.core import priority
 from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.log import Log
 from topics.core.machine import Machine
@@ -28,6 +30,7 @@ from topics.core.registry import Topic
 from topics.core.view import View
 from topics.engine.events import Form
 from topics.engine.feed import Feed, Waiter
+from topics.engine.urgency import UrgencyLine
 from topics.engine.watcher import Listener, Watcher, check_room, key_of
 from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT, MATCHED_TOPICS_MAX
 
@@ -76,7 +79,9 @@ class Watch:
         self._fair_ns = 0
         """When this pump has taken half as long as the loop did since the last one."""
         self._ended_ns = 0
-        self._line: deque[Feed] = deque()
+        self._line = UrgencyLine()
+        self._news: list[Feed] = []
+        """Marked feeds that are not in the line yet."""
         self._asked = False
         """Whether a pump was asked for and has not come yet."""
         self._sorted_ms = 0
@@ -128,7 +133,9 @@ class Watch:
             return
         feed.marked = True
         feed.marked_ms = self.now_ms()
-        self._line.append(feed)
+        if not feed.waiting_ms:
+            feed.waiting_ms = feed.marked_ms
+        self._news.append(feed)
         self._ask()
 
     def born(self, log_ids: Iterable[int]) -> None:
@@ -168,7 +175,7 @@ class Watch:
 
     def is_brief(self) -> bool:
         """Whether all there is to do is to tell one or two of what was just written."""
-        return len(self._line) == 1 and self._line[0].is_brief()
+        return len(self._news) == 1 and not self._line.values and self._news[0].is_brief()
 
     def pump(self) -> None:
         """Deliver for one slice of time."""
@@ -179,18 +186,25 @@ class Watch:
         self._fair_ns = now_ns + (now_ns - self._ended_ns) // 2
         self.in_hurry = self._fair_ns < deadline_ns
         aged = self._pressed and self._order()
-        line = self._line
+        line, news = self._line, self._news
         try:
-            while line:
-                feed = line.popleft()
+            while news or line.values:
+                if len(news) == 1 and not line.values:
+                    feed = news.pop()
+                else:
+                    if news:
+                        self._line_up()
+                    feed = line.pop()
                 feed.marked = False
-                if feed.advance(deadline_ns):
+                more = feed.advance(deadline_ns)
+                feed.waiting_ms = feed.marked_ms if feed.marked else 0
+                if more:
                     self.mark(feed)
-                if line and self.is_over(deadline_ns):
+                if (news or line.values) and self.is_over(deadline_ns):
                     break
         finally:
             self._ended_ns = self.ticks_ns()
-            self._pressed = bool(line)
+            self._pressed = bool(news or line.values)
             if self._pressed:
                 self._ask()
             else:
@@ -203,23 +217,23 @@ class Watch:
         now_ns = self.ticks_ns()
         return now_ns >= deadline_ns or (now_ns >= self._fair_ns and self.sent_count >= SENDS_AT_ONCE)
 
+    def _line_up(self) -> None:
+        """Put what was marked into the line."""
+        news = self._news.copy()
+        self._news.clear()
+        for feed in news:
+            if feed.waiters:
+                # Waking costs nothing, so a reader that waits for a page need not wait for the backlogs of others.
+                feed.wake()
+        self._line.join(news, self.now_ms())
+
     def _order(self) -> bool:
-        """Put those who wait into order, unless that was done a moment ago."""
+        """Compute the priorities of those who wait again, unless that was done a moment ago."""
         now_ms = self.now_ms()
         if now_ms - self._sorted_ms < AGING_MS:
             return False
         self._sorted_ms = now_ms
-
-        def urgency(feed: Feed) -> int:
-            topic = feed.topic
-            return -priority.effective(
-                topic.config.priority, topic.config.auto_priority, now_ms, topic.last_read_ts, feed.marked_ms
-            )
-
-        if len(self._line) > 1:
-            ordered = sorted(self._line, key=urgency)
-            self._line.clear()
-            self._line.extend(ordered)
+        self._line.age(now_ms)
         return True
 
     def _tell_paced(self) -> None:

@@ -58,7 +58,18 @@ class Subscription:
     It is in a cohort, with all who stand in the same place; or parked, since its watcher was blocked; or over.
     """
 
-    __slots__ = ("_cursor", "_epoch", "_phase", "cohort", "feed", "group", "send", "start_seq", "watcher")
+    __slots__ = (
+        "_cursor",
+        "_epoch",
+        "_phase",
+        "_waiting_ms",
+        "cohort",
+        "feed",
+        "group",
+        "send",
+        "start_seq",
+        "watcher",
+    )
 
     def __init__(self, watcher: Watcher, feed: Feed, group: Group, cursor: int, epoch: int) -> None:
         self.watcher = watcher
@@ -71,6 +82,7 @@ class Subscription:
         self._cursor = cursor
         self._phase = ELSEWHERE if epoch not in (0, feed.topic.epoch) else FRESH
         self._epoch = epoch
+        self._waiting_ms = 0
 
     @property
     def key(self) -> str:
@@ -106,6 +118,7 @@ class Subscription:
     def park(self, cursor: int, phase: int) -> None:
         """The watcher has no room: stay behind here until it does."""
         self._cursor, self._phase, self.cohort = cursor, phase, None
+        self._waiting_ms = self.feed.waiting_ms
         self.watcher.parked.append(self)
 
     def resume(self, as_if_new: bool) -> None:
@@ -113,6 +126,8 @@ class Subscription:
         if as_if_new and self._phase != ELSEWHERE:
             self._phase = FRESH
         self.feed.join(self)
+        if self._waiting_ms:
+            self.feed.waiting_ms = min(self.feed.waiting_ms, self._waiting_ms)
 
     def stop(self) -> None:
         """Leave the log for good; the cursor stays readable."""
