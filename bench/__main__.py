@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.document import Part, document, part_text, parts_of
 from bench.machine import peers
-from bench.measures import ENGINE, GROUPS, HEAPS, LIVE, MEASURES, PIPELINES, QUEUES, SERVER, SPARK, SQL
+from bench.measures import ENGINE, FLOODS, GROUPS, HEAPS, LIVE, MEASURES, PIPELINES, QUEUES, SERVER, SPARK, SQL
 from bench.report import Report
 from bench.runner import measure_all
 from bench.sizes import FULL, QUICK
@@ -27,6 +27,7 @@ EXIT_UNKNOWN = 2
 PARTS = {
     Part.ENGINE: ENGINE,
     Part.SERVER: SERVER,
+    Part.FLOODS: FLOODS,
     Part.LIVE: LIVE,
     Part.QUEUES: QUEUES,
     Part.GROUPS: GROUPS,

@@ -29,6 +29,7 @@ make bench                                  # all of it, some minutes; writes th
 class Part(StrEnum):
     ENGINE = "The engine, in-process"
     SERVER = "The server against peers"
+    FLOODS = "Beside a flood"
     LIVE = "Live delivery against peers"
     QUEUES = "Job queues against peers"
     GROUPS = "Consumer groups against Redis"
@@ -53,6 +54,11 @@ processor time is what the processor alone would allow: other work on the machin
 waits for its disk stays below it.
 
 A peer that is not installed is left out. On Debian: `apt install redis-server nats-server postgresql beanstalkd gcc`.
+""",
+    Part.FLOODS: """\
+One client on one connection sends as much as it can, while a quiet client asks for `/v0/health` each 10 ms on another
+one. Its time to an answer counts from when it should have asked. The server has keys; a flood has one where it says so.
+Then 60 connections send 64 MiB each and never the last bytes: the figure is by how much the server grows.
 """,
     Part.LIVE: """\
 The same processes, cores and records, one record a write. All watchers and writers are one client in C: one thread, one

@@ -30,6 +30,8 @@ def peers(part: Part) -> dict[str, str]:
     """Whom a part is measured against."""
     if part is Part.ENGINE:
         return {"peer": f"SQLite {sqlite3.sqlite_version}, WAL mode"}
+    if part is Part.FLOODS:
+        return {}
     if part is Part.SPARK:
         return {"peer": f"Spark {_version(_spark)} on Parquet"}
     if part is Part.PIPELINES:

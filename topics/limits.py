@@ -147,6 +147,18 @@ STREAM_TOKEN_TOPICS_MAX: Final = 16
 MATCHED_TOPICS_MAX: Final = 10_000
 """Logs that one watcher follows, those that its wildcards found included."""
 
+# Requests on their way in
+
+HEADERS_MAX: Final = 256
+"""Headers of one request; each takes some hundred bytes beside its text."""
+OPEN_BODY_BYTES_MAX: Final = 64 * KIB
+"""The body of a request that needs no key on a server with keys: a sign-in is a few hundred bytes."""
+UNKNOWN_INCOMING_BYTES_MAX: Final = 32 * MIB
+"""Unfinished requests of all connections that have not shown a good key, together."""
+INCOMING_BYTES_DEFAULT: Final = 256 * MIB
+WS_FRAGMENTS_MAX: Final = 16_384
+"""Frames that one WebSocket message may come in."""
+
 # Config
 
 PRIORITY_MIN: Final = -1000

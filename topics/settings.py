@@ -221,6 +221,14 @@ class Settings:
     max_body_bytes: Annotated[int, About(Unit.BYTES, "Body of one write.", 1, limits.BODY_BYTES_MAX)] = (
         limits.BODY_BYTES_DEFAULT
     )
+    max_incoming_bytes: Annotated[
+        int,
+        About(
+            Unit.BYTES,
+            "Unfinished bodies and messages of all connections with a good key together; never less than one body.",
+            MIB,
+        ),
+    ] = limits.INCOMING_BYTES_DEFAULT
     max_meta_bytes: Annotated[int, About(Unit.BYTES, "Meta of one record.", 2, limits.META_BYTES_MAX)] = (
         limits.META_BYTES_DEFAULT
     )

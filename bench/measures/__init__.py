@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.figure import Figure
 from bench.measures import (
     checkpoint,
+    floods,
     groups,
     heaps,
     heaps_depth,
@@ -64,6 +65,10 @@ LIVE: dict[str, Measure] = {
     "live_crowd": live_crowd.run,
 }
 """Live delivery against other servers, with the same cores."""
+FLOODS: dict[str, Measure] = {
+    "floods": floods.run,
+}
+"""A quiet client beside clients that send too much, and what unfinished requests hold."""
 QUEUES: dict[str, Measure] = {
     "queues": queues.run,
     "queues_depth": queues_depth.run,
@@ -90,4 +95,4 @@ PIPELINES: dict[str, Measure] = {
     "pipelines": pipelines.run,
 }
 """Changes of tables into topics, by the runner on Spark."""
-MEASURES = ENGINE | SERVER | LIVE | QUEUES | GROUPS | HEAPS | SPARK | SQL | PIPELINES
+MEASURES = ENGINE | SERVER | FLOODS | LIVE | QUEUES | GROUPS | HEAPS | SPARK | SQL | PIPELINES

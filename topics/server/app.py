@@ -92,10 +92,19 @@ class Server:
         """Where the first user is made, once the server is ready and has none."""
         self.key_count = len(self._context.authenticator)
         self._options = _http_options(settings)
-        self._connections = Connections(clock, self._context.heading, self._options.idle_timeout_s, connections_max())
+        self._connections = Connections(
+            clock,
+            self._context.heading,
+            self._options.idle_timeout_s,
+            connections_max(),
+            self._context.held,
+            self._context.turns,
+        )
         self._spans = spans_for(settings)
-        table = self._table = Table(EVERYTHING)
-        self._dispatch = _dispatch(self._context, table, self._spans)
+        table = Table(EVERYTHING)
+        context = self._context
+        self._dispatcher = Dispatcher(context, table, context.authenticator, context.quota)
+        self._dispatch = _dispatch(self._dispatcher, context, table, self._spans)
         self._refuse = _refuse(self._context, table, self._spans)
         lane = Lane(self._context, table, self._dispatch, self._options.gzip_bytes_min)
         # A log line or a span for each request has to be made for each request.
@@ -170,7 +179,7 @@ class Server:
 
     def _connection(self) -> TrackedProtocol:
         return TrackedProtocol(
-            self._track_of, self._dispatch, self._refuse, self._options, self._connections, self._table.order_of
+            self._track_of, self._dispatch, self._refuse, self._options, self._connections, self._dispatcher
         )
 
     async def _start_grpc(self, listener: asyncio.Server) -> None:
@@ -303,8 +312,8 @@ def _http_options(settings: Settings) -> HttpOptions:
     return HttpOptions(body_bytes_max=settings.max_body_bytes, cors=Cors.of(settings.cors_origins))
 
 
-def _dispatch(context: Context, table: Table, spans: Spans | None) -> Dispatch:
-    dispatch: Dispatch = Dispatcher(context, table, context.authenticator, context.quota)
+def _dispatch(dispatcher: Dispatcher, context: Context, table: Table, spans: Spans | None) -> Dispatch:
+    dispatch: Dispatch = dispatcher
     if spans is not None:
         dispatch = spans.around(dispatch, table)
     return with_access_log(dispatch, context.clock) if context.settings.access_log else dispatch

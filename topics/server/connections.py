@@ -15,7 +15,10 @@ import secrets
 from typing import Final, Protocol
 
 from topics.clock import Clock
+from topics.limits import INCOMING_BYTES_DEFAULT
 from topics.server.heading import Heading
+from topics.server.intake.held import HeldBytes
+from topics.server.intake.turns import Turns
 from topics.server.logs import fields
 
 SECOND_NS: Final = 1_000_000_000
@@ -41,9 +44,17 @@ class Connection(Protocol):
 
 class Connections:
     def __init__(
-        self, clock: Clock, heading: Heading, idle_timeout_s: float, connections_max: int | None = None
+        self,
+        clock: Clock,
+        heading: Heading,
+        idle_timeout_s: float,
+        connections_max: int | None = None,
+        held: HeldBytes | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.clock = clock
+        self.held = held or HeldBytes(INCOMING_BYTES_DEFAULT)
+        self.turns = turns or Turns()
         self.heading = heading
         self._connections_max = connections_max
         self._dropped_count = 0

@@ -18,6 +18,8 @@ from topics.server.confirmations import Confirmations
 from topics.server.hashing import Hashing
 from topics.server.heading import Heading
 from topics.server.heaplatency import HeapLatency
+from topics.server.intake.held import HeldBytes
+from topics.server.intake.turns import Turns
 from topics.server.managedkeys import ManagedKeys
 from topics.server.message import Response
 from topics.server.openstreams import OpenStreams
@@ -74,6 +76,10 @@ class Context:
     """Sign-ins: there when the host is, where authentication is on."""
     door: Door = field(init=False)
     open_streams: OpenStreams = field(init=False)
+    held: HeldBytes = field(init=False)
+    """What connections hold of requests that have not come whole."""
+    turns: Turns = field(default_factory=Turns)
+    """Who waits for its next turn."""
     throttle: Throttle = field(init=False)
     """Asked by every write that takes back-pressure. It beats between `start` and `stop`."""
 
@@ -84,6 +90,7 @@ class Context:
         self.open_streams = OpenStreams(self.authenticator)
         self.door = Door(self.hashing, self.clock)
         settings = self.settings
+        self.held = HeldBytes.of(settings)
         self.stream_tokens = StreamTokens.of(settings, self.authenticator, self.clock)
         self.quota = Quota(
             settings.max_inflight_per_key, settings.max_sse_connections, settings.max_sse_connections_per_key

@@ -11,16 +11,20 @@ import asyncio
 from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.names import shorten
 from topics.errors import NotFound, TopicsError, Unauthorized, UnsupportedMediaType
+from topics.limits import OPEN_BODY_BYTES_MAX
 from topics.server.answers import bug, failure, keep, later
 from topics.server.arrow import ARROW_STREAM, sends_arrow
 from topics.server.audit import BEGUN
 from topics.server.auditing import is_noted, name_in, note, note_failure
 from topics.server.auth import Authenticator, check_name, check_scope
 from topics.server.context import Context
+from topics.server.intake.headcheck import Verified
+from topics.server.intake.order import Order
 from topics.server.managedkeys import Unverified
 from topics.server.message import Reply, Request, Response
-from topics.server.principal import EVERYBODY, NO_SCOPE
+from topics.server.principal import EVERYBODY, NO_SCOPE, Principal
 from topics.server.quota import Quota, Release
+from topics.server.requesthead import RequestHead
 from topics.server.route import Route
 from topics.server.routes.web import page
 from topics.server.streaming import StreamResponse
@@ -58,6 +62,45 @@ class Dispatcher:
         except Exception as error:
             reply(bug(self._context, request, error))
 
+    # ---- a `HeadCheck`: what is known before the body has come
+
+    def order_of(self, method: str, path: str) -> Order:
+        return self._table.order_of(method, path)
+
+    def admit(self, head: RequestHead, peer: str) -> int | None:
+        request = _bodiless(head, peer)
+        if head.method == "OPTIONS":
+            return OPEN_BODY_BYTES_MAX
+        route, request.params = self._table.find(head.method, head.path)
+        try:
+            principal = self._authorise(route, request)
+        except Unverified:
+            raise
+        except Unauthorized as error:
+            self._note_refused(request, error)
+            raise
+        return OPEN_BODY_BYTES_MAX if principal is EVERYBODY and self._authenticator.is_on else None
+
+    def knows(self, head: RequestHead, peer: str) -> bool:
+        try:
+            principal = self._authenticator.authenticate(_bodiless(head, peer))
+        except TopicsError:
+            return False
+        return principal is not EVERYBODY or not self._authenticator.is_on
+
+    def verify(self, unverified: Unverified, head: RequestHead, peer: str, verified: Verified) -> None:
+        async def compare() -> None:
+            request, refusal = _bodiless(head, peer), None
+            try:
+                await self._authenticator.verify(unverified, address_of(request, self._context.settings.forwarded))
+            except TopicsError as error:
+                refusal = error
+                if isinstance(error, Unauthorized):
+                    self._note_refused(request, error)
+            verified(refusal)
+
+        keep(self._context, compare())
+
     def _note_refused(self, request: Request, error: Unauthorized) -> None:
         """Somebody tried a key. The answer does not wait for the line."""
         if "authorization" in request.headers and self._context.audit is not None:
@@ -88,7 +131,8 @@ class Dispatcher:
         self._admit(route, request, answered.set_result)
         return await answered
 
-    def _admit(self, route: Route, request: Request, reply: Reply) -> None:
+    def _authorise(self, route: Route, request: Request) -> Principal:
+        """Who asks, if the route wants to know; raises when they may not."""
         if route.name_param is not None and request.params[route.name_param] in INTERNAL_TOPICS:
             check_name(request.principal, request.params[route.name_param], route.name_param)
         if route.scope is not NO_SCOPE or route.keyed or (route.probe and self._context.settings.probe_auth):
@@ -98,9 +142,13 @@ class Dispatcher:
                 check_scope(principal, route.scope)
                 if route.name_param is not None:
                     check_name(principal, request.params[route.name_param], route.name_param)
-                if not route.streams:
-                    self._handle_charged(route, request, reply, self._quota.enter(principal))
-                    return
+        return request.principal
+
+    def _admit(self, route: Route, request: Request, reply: Reply) -> None:
+        principal = self._authorise(route, request)
+        if principal is not EVERYBODY and not route.streams:
+            self._handle_charged(route, request, reply, self._quota.enter(principal))
+            return
         if route.streams:
             name = "" if route.takeover_param is None else request.params[route.takeover_param]
             self._handle_stream(route, request, reply, self._quota.open_stream(request.principal, name))
@@ -163,6 +211,11 @@ class Dispatcher:
             reply(response)
 
         return answered
+
+
+def _bodiless(head: RequestHead, peer: str) -> Request:
+    """A request whose body has not come."""
+    return Request(head.method, head.path, head.query, head.headers, b"", 0, peer=peer)
 
 
 def _releasing(release: Release, reply: Reply) -> Reply:

@@ -24,19 +24,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from abc import ABC, abstractmethod
-from collections import deque
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
-from topics.errors import InvalidRequest, RequestTimeout, TopicsError
+from topics.errors import InvalidRequest, Throttled, TopicsError
 from topics.limits import KIB
-from topics.server.connections import NEVER_NS, SECOND_NS, Connections
+from topics.server.connections import NEVER_NS, Connections
 from topics.server.encoding import gunzip, gunzip_if_small
+from topics.server.ending import EndingProtocol
 from topics.server.exchange import CONTINUE, Exchange
 from topics.server.httpoptions import HttpOptions
-from topics.server.intake.order import UNSAFE, Order, OrderOf, may_begin_behind, order_of_method
+from topics.server.intake.gate import Gate
+from topics.server.intake.headcheck import NO_CHECK, HeadCheck
+from topics.server.intake.order import UNSAFE, Order, may_begin_behind
 from topics.server.message import Dispatch, Refuse, Request, Response
 from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part, RequestParser
@@ -44,6 +46,7 @@ from topics.server.streaming import StreamResponse
 
 SLICE_BYTES: Final = 16 * KIB
 """What is parsed before looking whether to go on."""
+SMALL_SLICE_BYTES: Final = 4 * KIB
 GATHERED_BYTES_MAX: Final = 64 * KIB
 """Answers that are gathered into one write."""
 
@@ -54,51 +57,39 @@ Opening = tuple[bytes, bool, StreamResponse]
 """The head of a stream, whether it is chunked, and what opens it."""
 
 
-class HttpProtocol(asyncio.Protocol, ABC):
+class HttpProtocol(EndingProtocol):
     def __init__(
         self,
         dispatch: Dispatch,
         refuse: Refuse,
         options: HttpOptions,
         connections: Connections,
-        order_of: OrderOf = order_of_method,
+        check: HeadCheck = NO_CHECK,
     ) -> None:
+        super().__init__(options, connections)
         self._dispatch = dispatch
-        self._order_of = order_of
+        self._order_of = check.order_of
+        self._gate = Gate(check, connections.held, connections.turns, self._unblock_soon)
         self._refused = refuse
-        self._options = options
-        self._connections = connections
         self._clock = connections.clock
         self.heading = connections.heading
         self._parser = RequestParser(options, self)
         self._slice_bytes = min(SLICE_BYTES, options.header_bytes_max)
-        self._part_since_ns = 0
+        self._last_head: RequestHead | None = None
+        self._owes_continue = False
+        """Whether the client waits for a word before it sends the body."""
         self._request_count = 0
         self.gzip_bytes_min = options.gzip_bytes_min
-        self.deadline_ns = connections.idle_deadline_ns
-        # Exchanges, and what has not become one yet.
-        self._pending: deque[Exchange] = deque()
-        self._waiting: deque[Exchange] = deque()
-        self._unread = b""
-        self._blocked = False
         self._unblocking = False
         self._inflating = False
-        self._write_paused = False
         self._openings: dict[Exchange, Opening] = {}
         # Answers on their way.
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._gathering = False
-        self._unsent_bytes = 0
-        """What the client had not read when it was last looked at."""
-        # How it ends.
         self._peer = ""
-        self._deaf = False
-        self._lingers = False
         self._client_ends = False
         """Whether the client's end of sending has come behind what is still unread."""
-        self._client_ended = False
-        self._ended = False
 
     # ---- the transport's side
 
@@ -112,7 +103,7 @@ class HttpProtocol(asyncio.Protocol, ABC):
             return
         transport.set_write_buffer_limits(high=self._options.write_buffer_high_bytes)
         peer = transport.get_extra_info("peername")
-        self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
+        self._peer = self._gate.peer = str(peer[0]) if isinstance(peer, tuple) else ""
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -125,6 +116,8 @@ class HttpProtocol(asyncio.Protocol, ABC):
         self._out.clear()
         self._unread = b""
         self._parser.close()
+        self._last_head = None
+        self._gate.release()
         self._connections.remove(self)
         for exchange in abandoned:
             exchange.abandon()
@@ -132,12 +125,14 @@ class HttpProtocol(asyncio.Protocol, ABC):
     def data_received(self, data: bytes) -> None:
         if self._deaf or self._blocked:
             self._hold(data)
-            return
-        self._gathering = True
-        at = self._parser.take_known(data)
-        if at < len(data):
-            self._parse(data[at:] if at else data)
-        self._flush()
+        else:
+            self._gathering = True
+            at = self._parser.take_known(data)
+            if at < len(data):
+                self._parse(data[at:] if at else data)
+            self._flush()
+        if self._unread or self._waiting or self._parser.part is not Part.NOTHING or self._gate.holds:
+            self._account()
 
     def eof_received(self) -> bool:
         """The client sends no more, but still reads: what it asked for is answered before the end."""
@@ -169,28 +164,59 @@ class HttpProtocol(asyncio.Protocol, ABC):
 
     # ---- input
 
-    @property
-    def receiving(self) -> bool:
-        """Whether a request has begun to come."""
-        return self._parser.part is not Part.NOTHING
-
     def _parse(self, data: bytes) -> None:
-        parser, size = self._parser, self._slice_bytes
+        parser, gate, size = self._parser, self._gate, self._slice_bytes
         try:
             at = 0 if self._blocked else parser.learn(data)
-            if not at and len(data) <= size and not self._blocked:
-                parser.feed(data)
-                at = len(data)
-            view = memoryview(data)
+            view: bytes | memoryview = data if len(data) <= SMALL_SLICE_BYTES else memoryview(data)
             while at < len(data) and not self._blocked and not self._deaf:
-                parser.feed(view[at : at + size])
-                at += size
+                # Heads come in small slices: what a slice brings is begun, or waits, as a whole.
+                end = at + (size if parser.body_left_bytes >= size else min(size, SMALL_SLICE_BYTES))
+                parser.feed(view[at:end])
+                gate.take_bytes(end - at, parser.take_pieces())
+                at = end
+                if parser.part is Part.BODY and at < len(data):
+                    self._check_head()
+                if gate.is_closed:
+                    self._block()
             self._unread += data[at:]
+            if parser.part is Part.BODY:
+                self._check_head()
         except TopicsError as error:
             self._refuse(error)
         # Who is blocked has its deadline already.
         if self.receiving and not self._blocked:
             self._set_deadline()
+
+    def _check_head(self) -> None:
+        """Decide whether the rest of a body may come; raises the refusal."""
+        head, gate = self._parser.head, self._gate
+        if head is None or self._deaf:
+            return
+        if not gate.admit(head, self._verified):
+            self._block()
+            return
+        if gate.body_bytes_max is not None:
+            self._parser.bound_body(gate.body_bytes_max)
+        if self._owes_continue:
+            self._owes_continue = False
+            self._enqueue(Exchange.known(self, CONTINUE))
+
+    def _verified(self, error: TopicsError | None) -> None:
+        if error is not None and not self._transport.is_closing():
+            self._unread = b""
+            self._refuse(error)
+
+    def _account(self) -> None:
+        """Count what is held for this connection, and refuse its request when that is too much."""
+        waiting_bytes = sum(len(each.request.body) for each in self._waiting if each.request is not None)
+        held_bytes = waiting_bytes + len(self._unread) + self._parser.held_bytes
+        try:
+            self._gate.hold(held_bytes, self._parser.head or self._last_head)
+        except Throttled as error:
+            self._unread = b""
+            self._gate.hold(waiting_bytes, None)
+            self._refuse(error)
 
     def put_back(self, data: bytes) -> None:
         self._unread += data
@@ -211,6 +237,8 @@ class HttpProtocol(asyncio.Protocol, ABC):
     def take(self, head: RequestHead, body: bytes) -> None:
         if self._deaf:
             return
+        self._last_head = head
+        self._owes_continue = False
         self._request_count += 1
         request_id = head.request_id or f"{self._id}-{self._request_count}"
         received_ns = self._clock.ticks_ns()
@@ -224,7 +252,7 @@ class HttpProtocol(asyncio.Protocol, ABC):
         """Nothing is made of it here."""
 
     def send_continue(self) -> None:
-        self._enqueue(Exchange.known(self, CONTINUE))
+        self._owes_continue = True
 
     # ---- requests and answers
 
@@ -266,12 +294,17 @@ class HttpProtocol(asyncio.Protocol, ABC):
             self._dispatch(request, exchange)
         else:
             self._inflate(request, exchange)
-        if len(pending) >= self._options.pipeline_max:
+        self._gate.take_request()
+        if len(pending) >= self._options.pipeline_max or self._gate.is_closed:
             self._block()
 
     def _inflate(self, request: Request, exchange: Exchange) -> None:
-        most = self._options.body_bytes_max
+        gate, head = self._gate, exchange.head
+        assert head is not None
         try:
+            if not gate.admit(head, partial(self._verified_compressed, request, exchange)):
+                return
+            most = gate.body_bytes_max or self._options.body_bytes_max
             body = gunzip_if_small(request.body, most)
         except TopicsError as error:
             exchange(self._refused(request, error))
@@ -283,6 +316,14 @@ class HttpProtocol(asyncio.Protocol, ABC):
         else:
             request.body = body
             self._dispatch(request, exchange)
+
+    def _verified_compressed(self, request: Request, exchange: Exchange, error: TopicsError | None) -> None:
+        if exchange not in self._pending:
+            return
+        if error is not None:
+            exchange(self._refused(request, error))
+        else:
+            self._inflate(request, exchange)
 
     def _inflated(self, request: Request, exchange: Exchange, done: asyncio.Future[bytes]) -> None:
         self._inflating = False
@@ -384,6 +425,7 @@ class HttpProtocol(asyncio.Protocol, ABC):
         return (
             not self._write_paused
             and not self._inflating
+            and not self._gate.is_closed
             and len(self._pending) < self._options.pipeline_max
             and not (self._waiting and not self._may_begin(self._waiting[0]))
         )
@@ -400,71 +442,19 @@ class HttpProtocol(asyncio.Protocol, ABC):
                 self._begin(self._waiting.popleft())
             else:
                 self._blocked = True
+        if not self._blocked and not self._deaf and self._parser.part is Part.BODY:
+            try:
+                self._check_head()
+            except TopicsError as error:
+                self._refuse(error)
         if self._unread and not self._blocked:
             data, self._unread = self._unread, b""
             if not self._deaf:
                 self._parse(data)
+        self._account()
         if not self._blocked:
             self._transport.resume_reading()
             if self._client_ends:
                 self._client_ends = False
                 self._end_of_input()
         self._flush()
-
-    # ---- deadlines and the end
-
-    def expire(self) -> None:
-        if self._ended or self._write_paused:
-            if 0 < self._transport.get_write_buffer_size() < self._unsent_bytes:
-                self._await_client(self._options.write_timeout_s)
-            else:
-                self.abort()
-        elif not self.receiving:
-            self._end()
-        else:
-            part = self._parser.part.name.lower()
-            self._refuse(RequestTimeout(f"the {part} of the request did not come in time", expected="a faster client"))
-
-    def drain(self) -> None:
-        if not self._pending and not self._waiting and not self._unread and not self.receiving:
-            self._end()
-
-    def abort(self) -> None:
-        self._transport.abort()
-
-    def _end(self) -> None:
-        """All answers are written: close, but once the client has ended too if it may still be sending."""
-        self._deaf = True
-        if not self._ended:
-            self._ended = True
-            self._await_client(self._options.linger_timeout_s)
-            if self._lingers and not self._client_ended and not self._transport.is_closing():
-                self._transport.write_eof()
-                self._transport.resume_reading()
-                return
-        elif not self._client_ended:
-            return
-        self._transport.close()
-
-    def _await_client(self, timeout_s: float) -> None:
-        """The client has so long to read, and again as long whenever it has read something."""
-        self._unsent_bytes = self._transport.get_write_buffer_size()
-        self.deadline_ns = self._connections.now_ns + _ns(timeout_s)
-
-    def _set_deadline(self) -> None:
-        options = self._options
-        if self._write_paused or self._ended:
-            return
-        if self._blocked:
-            self.deadline_ns = NEVER_NS
-        elif self._parser.part is Part.HEAD:
-            self.deadline_ns = self._part_since_ns + _ns(options.header_timeout_s)
-        elif self._parser.part is Part.BODY:
-            allowed_s = options.body_timeout_s + self._parser.body_bytes / options.body_bytes_per_s_min
-            self.deadline_ns = self._part_since_ns + _ns(allowed_s)
-        else:
-            self.deadline_ns = NEVER_NS if self._pending else self._connections.idle_deadline_ns
-
-
-def _ns(seconds: float) -> int:
-    return int(seconds * SECOND_NS)

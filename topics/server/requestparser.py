@@ -21,7 +21,7 @@ from typing import Final, NoReturn, Protocol
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from topics.errors import HeadersTooLarge, InvalidRequest, PayloadTooLarge, TopicsError
-from topics.limits import KIB
+from topics.limits import HEADERS_MAX, KIB
 from topics.server.httpoptions import HttpOptions
 from topics.server.requesthead import ONCE, RequestHead
 
@@ -76,7 +76,12 @@ class RequestParser:
         self._url = b""
         self._headers: dict[str, str] = {}
         self._head: RequestHead | None = None
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
+        self._body_bytes_max = options.body_bytes_max
+        self._pieces = 0
+        """Headers and pieces of bodies since somebody last asked."""
+        self._fed_bytes = 0
+        """Of the head that is coming, in whole slices."""
         self._progressed = False
         """Whether what was fed last began a message or brought a piece of a body."""
         self._overhead_bytes = 0
@@ -100,11 +105,37 @@ class RequestParser:
         """Of the request whose body is coming."""
         return self._head if self.part is Part.BODY else None
 
+    @property
+    def held_bytes(self) -> int:
+        """What is held of a request that has not come whole."""
+        if self.part is Part.NOTHING:
+            return 0
+        return self.body_bytes if self.part is Part.BODY else self._fed_bytes
+
+    @property
+    def body_left_bytes(self) -> int:
+        """What is still to come of a body whose length is known."""
+        head = self.head
+        return 0 if head is None or head.chunked else head.body_bytes - self.body_bytes
+
+    def take_pieces(self) -> int:
+        """How many headers and pieces of bodies there were since the last call."""
+        pieces, self._pieces = self._pieces, 0
+        return pieces
+
+    def bound_body(self, body_bytes_max: int) -> None:
+        """Let the body that is coming have no more bytes than this; raises when it has."""
+        self._body_bytes_max = body_bytes_max
+        head = self.head
+        if head is not None and max(head.body_bytes, self.body_bytes) > body_bytes_max:
+            raise self._body_too_large()
+
     def close(self) -> None:
         """Let go of everything."""
         self._parser = _NO_CALLBACKS
         self._headers = {}
-        self._body = []
+        self._body = b""
+        self.body_bytes = 0
         self._head = None
         self._known_bytes = self._other_bytes = b""
         self._known_head = self._other_head = None
@@ -183,6 +214,7 @@ class RequestParser:
             self._failed(error)
             return
         self._head_split = self.part is Part.HEAD
+        self._fed_bytes += len(data)
         if self._progressed:
             self._progressed = False
             self._overhead_bytes = 0
@@ -220,7 +252,9 @@ class RequestParser:
         self.body_bytes = 0
         self._url = b""
         self._headers = {}
-        self._body = []
+        self._body = b""
+        self._body_bytes_max = self._options.body_bytes_max
+        self._fed_bytes = 0
         self._overhead_bytes = 0
         self._head_split = False
         self._progressed = True
@@ -230,8 +264,11 @@ class RequestParser:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._pieces += 1
         key = name.decode("latin-1").lower()
         if key not in self._headers:
+            if len(self._headers) >= HEADERS_MAX:
+                self._fail(HeadersTooLarge(f"the request has more than {HEADERS_MAX} headers", max=HEADERS_MAX))
             self._headers[key] = value.decode("latin-1").strip()
         elif key in ONCE:
             self._fail(InvalidRequest(f"the header {key} is given twice", field=key, expected="once"))
@@ -269,12 +306,18 @@ class RequestParser:
             self._sink.send_continue()
 
     def on_body(self, piece: bytes) -> None:
-        self._body.append(piece)
+        self._pieces += 1
+        if not self._body:
+            self._body = piece
+        else:
+            # Pieces of one byte each would take forty times their bytes in a list.
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += piece
         self.body_bytes += len(piece)
         self._progressed = True
-        most = self._options.body_bytes_max
-        if self.body_bytes > most:
-            self._fail(PayloadTooLarge(f"the body has more than {most} bytes", max_bytes=most))
+        if self.body_bytes > self._body_bytes_max:
+            self._fail(self._body_too_large())
 
     def on_message_complete(self) -> None:
         if self._upgrade_offered:
@@ -282,13 +325,17 @@ class RequestParser:
         head = self._head
         assert head is not None
         self.part = Part.NOTHING
-        body = self._body
-        self._sink.take(head, body[0] if len(body) == 1 else b"".join(body))
+        body, self._body = self._body, b""
+        self._sink.take(head, bytes(body))
 
     def _fail(self, error: TopicsError) -> NoReturn:
         """Stops the parser. It wraps what its callbacks raise, so the reason is kept beside it."""
         self._refusal = error
         raise error
+
+    def _body_too_large(self) -> PayloadTooLarge:
+        most = self._body_bytes_max
+        return PayloadTooLarge(f"the body has more than {most} bytes", max_bytes=most)
 
     def _headers_too_large(self) -> HeadersTooLarge:
         most = self._options.header_bytes_max

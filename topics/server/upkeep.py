@@ -1,8 +1,8 @@
 """What the server does by the clock, with one timer: each second, and some of it each minute.
 
-Each second it takes a sample of everything, ends streams whose key or session is over, and copies the audit log into
-its topic. Each minute it notes which managed keys were used, as one fact for all of them, so that no request ever costs
-one.
+Each second it takes a sample of everything, ends streams whose key or session is over, copies the audit log into its
+topic, and gives the memory of large requests that are over back to the system. Each minute it notes which managed keys
+were used, as one fact for all of them, so that no request ever costs one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from topics.core.accountcommands import NoteKeysUsed
 from topics.errors import TopicsError
 from topics.server.answers import keep
 from topics.server.context import Context
+from topics.server.intake.freed import burst_is_over, trimmer
 from topics.server.managedkeys import KEY_START
 
 BEAT_S: Final = 1.0
@@ -25,6 +26,7 @@ class Upkeep:
         self._context = context
         self._timer: asyncio.TimerHandle | None = None
         self._beats = 0
+        self._trim = trimmer()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = loop.call_later(BEAT_S, self._beat, loop)
@@ -38,6 +40,9 @@ class Upkeep:
         self.start(loop)
         self._beats += 1
         context = self._context
+        if self._trim is not None and burst_is_over(context.held):
+            # On a thread: the library may look at much memory, and holds no lock of Python's meanwhile.
+            loop.run_in_executor(None, self._trim)
         host, observer, audit = context.host, context.observer, context.audit
         if host is None or observer is None or audit is None or context.draining:
             return
