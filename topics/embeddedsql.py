@@ -29,7 +29,7 @@ class EmbeddedSql:
         return await asyncio.to_thread(as_values, await self._run(text, params))
 
     async def sql_arrow(self, text: str, params: Sequence[Any]) -> bytes:
-        results = await self._run(text, params)
+        results = await self._run(text, params, arrow=True)
         if len(results) != 1:
             raise InvalidRequest(
                 f"an Arrow table holds the result of one statement, and there were {len(results)}; all of them were "
@@ -39,10 +39,10 @@ class EmbeddedSql:
             )
         return await asyncio.to_thread(results[0].arrow)
 
-    async def _run(self, text: str, params: Sequence[Any]) -> list[Any]:
+    async def _run(self, text: str, params: Sequence[Any], arrow: bool = False) -> list[Any]:
         executor = await self._sql.executor(self._open_host())
         # Parameters pass through JSON as on their way to a server, so that the same is refused.
         request = decode_sql(sql_body(text, params))
         from topics.sqlengine.access import FullAccess
 
-        return list(await executor.run(request.sql, request.params, FullAccess()))
+        return list(await executor.run(request.sql, request.params, FullAccess(), arrow=arrow))

@@ -320,6 +320,15 @@ REPORT_LOST_MS: Final = 30 * SECOND_MS
 STEP_RECORDS_MAX: Final = 65_536
 """Records of the source that one step of a router takes, or as many as one more block has."""
 
+# Queries
+
+QUERY_SLACK_BYTES: Final = 32 * MIB
+"""What a query process may take beyond the memory of its query: batches on their way to it, and stacks of threads."""
+
+QUERIES_WAITING_MAX: Final = 1024
+QUERIES_WAITING_PER_KEY_MAX: Final = 256
+"""SELECTs that wait for a free process, of all keys and of one; more are refused."""
+
 # Deduplication
 
 IDEMPOTENCY_KEY_CHARS_MAX: Final = 256
@@ -385,3 +394,4 @@ assert HEAP_YOUNG_BATCH_MAX < HEAP_YOUNG_MESSAGES < HEAP_RUN_MESSAGES
 assert HEAP_PEEK_DEFAULT <= HEAP_PEEK_MAX
 assert HEAP_PRIORITY_BUCKETS_DEFAULT <= HEAP_PRIORITY_BUCKETS_MAX
 assert LEASE_MS_MIN < GROUP_VISIBILITY_MS_DEFAULT < LEASE_MS_MAX
+assert QUERIES_WAITING_PER_KEY_MAX <= QUERIES_WAITING_MAX

@@ -267,11 +267,14 @@ class Settings:
 
     sql_timeout_ms: Annotated[int, About(Unit.MS, "Time that one SELECT may take.", 1, HOUR_MS)] = 30 * SECOND_MS
     sql_memory_bytes: Annotated[
-        int, About(Unit.BYTES, "Memory of all SELECTs that run at a time, beside their answers.", 16 * MIB)
+        int, About(Unit.BYTES, "Memory that one SELECT may take in its process, its answer included.", 16 * MIB)
     ] = 256 * MIB
+    sql_answer_bytes: Annotated[
+        int, About(Unit.BYTES, "Bytes of the answers of all SELECTs in one request.", 64 * KIB, GIB)
+    ] = 64 * MIB
     sql_rows_max: Annotated[int, About(Unit.COUNT, "Rows in the answer of one SELECT.", 1, 10_000_000)] = 100_000
     sql_queries_max: Annotated[
-        int, About(Unit.COUNT, "SELECTs that run at a time, a thread each; others wait.", 1, 64)
+        int, About(Unit.COUNT, "SELECTs that run at a time, a process each; others wait, keys in turn.", 1, 64)
     ] = 2
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from proof.mutants.engine import ENGINE
 from proof.mutants.intake import INTAKE
 from proof.mutants.mutant import Mutant
 from proof.mutants.server import SERVER
+from proof.mutants.sql import SQL
 from proof.mutants.storage import STORAGE
 from proof.mutants.volatile import VOLATILE
 
@@ -17,6 +18,7 @@ ALL: tuple[Mutant, ...] = (
     *ENGINE,
     *INTAKE,
     *SERVER,
+    *SQL,
     *STORAGE,
     *VOLATILE,
 )

@@ -1,4 +1,4 @@
-"""A query is ended from the loop, whether it has begun, has not yet, or is over."""
+"""The loop stops a query: it asks the process first, and kills it when that does not help."""
 
 from __future__ import annotations
 
@@ -12,35 +12,41 @@ from topics.errors import QueryTooExpensive, ShuttingDown
 from topics.sqlengine.cancelling import Cancelling
 
 
-class Query:
-    """What hears that it should end, as often as it is told."""
+class Process:
+    """Counts what it is asked."""
 
     def __init__(self) -> None:
-        self.told = asyncio.Semaphore(0)
+        self.stopped: list[int] = []
+        self.killed = asyncio.Event()
 
-    def interrupt(self) -> None:
-        self.told.release()
+    def stop(self, number: int) -> None:
+        self.stopped.append(number)
+
+    def kill(self) -> None:
+        self.killed.set()
+
+
+def cancelling_of(process: Process) -> Cancelling:
+    return Cancelling(asyncio.get_running_loop(), process, 7)
 
 
 @on_loop
-async def test_what_has_not_begun_when_it_is_ended_never_begins() -> None:
-    cancelling = Cancelling(asyncio.get_running_loop())
-    query = Query()
+async def test_cancelled_query_does_not_begin() -> None:
+    cancelling = cancelling_of(Process())
+    cancelling.check()
     cancelling.cancel(ShuttingDown("closing"))
     with pytest.raises(ShuttingDown, match="closing"):
-        cancelling.running_on(query)
+        cancelling.check()
     cancelling.over()
 
 
 @on_loop
-async def test_a_query_is_told_again_until_it_is_over_and_the_first_reason_counts() -> None:
-    cancelling = Cancelling(asyncio.get_running_loop())
-    query = Query()
-    cancelling.running_on(query)
-    cancelling.check()
+async def test_process_that_does_not_stop_is_killed() -> None:
+    process = Process()
+    cancelling = cancelling_of(process)
     cancelling.after(0, QueryTooExpensive("too long"))
-    for _ in range(3):
-        await soon(query.told.acquire())
+    await soon(process.killed.wait())
+    assert process.stopped == [7]
     cancelling.cancel(ShuttingDown("closing"))
     with pytest.raises(QueryTooExpensive, match="too long"):
         cancelling.check()
@@ -48,18 +54,27 @@ async def test_a_query_is_told_again_until_it_is_over_and_the_first_reason_count
 
 
 @on_loop
-async def test_what_is_over_is_not_ended() -> None:
-    cancelling = Cancelling(asyncio.get_running_loop())
-    query = Query()
-    cancelling.running_on(query)
+async def test_query_that_ended_is_not_stopped() -> None:
+    process = Process()
+    cancelling = cancelling_of(process)
     cancelling.over()
     cancelling.cancel(ShuttingDown("closing"))
-    assert cancelling.reason is None and query.told.locked()
+    assert cancelling.reason is None and process.stopped == []
 
 
 @on_loop
-async def test_what_goes_wrong_in_a_scan_is_kept_and_its_early_end_is_not() -> None:
-    cancelling = Cancelling(asyncio.get_running_loop())
+async def test_process_that_stopped_in_time_lives() -> None:
+    process = Process()
+    cancelling = cancelling_of(process)
+    cancelling.cancel(ShuttingDown("closing"))
+    cancelling.over()
+    assert process.stopped == [7]
+    assert cancelling._timer is not None and cancelling._timer.cancelled()
+
+
+@on_loop
+async def test_error_of_a_scan_is_remembered_and_its_early_end_is_not() -> None:
+    cancelling = cancelling_of(Process())
 
     def scan() -> Iterator[int]:
         with cancelling.failing():

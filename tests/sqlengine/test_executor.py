@@ -282,6 +282,8 @@ async def test_explain_does_nothing(tmp_path: Path) -> None:
 class Restricted:
     """Scopes and a prefix, as a key has them."""
 
+    owner = "restricted"
+
     def __init__(self, *scopes: str) -> None:
         self._scopes = set(scopes)
 

@@ -9,10 +9,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from topics.errors import InvalidSql, QueryTooExpensive
-from topics.sql.grammar import Origin
-from topics.sql.query import Spliced
-from topics.sqlengine.sandbox import Sandbox, refusal
+from topics.sqlengine.querymessages import ERROR_CHARS_MAX
+from topics.sqlengine.sandbox import PREPARING, Sandbox, failure_of, is_broken
 
 
 @pytest.fixture
@@ -93,31 +91,53 @@ def test_no_connection_sees_what_another_was_given() -> None:
     sandbox.close()
 
 
-def test_an_error_says_where_in_the_original(connection: duckdb.DuckDBPyConnection) -> None:
-    text = "SELECT 1,\n missing"
+def test_error_says_where_in_the_text_it_is(connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error) as raised:
-        connection.execute(text)
-    error = refusal(raised.value, Origin(f"SHOW TOPICS;  {text}", 14, 2), Spliced(text, [], []), 1)
-    assert isinstance(error, InvalidSql)
-    assert error.detail == {"line": 2, "column": 2, "expected": [], "statement": 2}
+        connection.execute("SELECT 1,\n missing")
+    failure = failure_of(raised.value)
+    assert (failure.kind, failure.position, failure.length) == ("sql", 11, len("missing"))
+    assert 'Referenced column "missing" was not found' in failure.message
 
 
-def test_what_needs_too_much_memory_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
+def test_prepared_text_is_shorter_than_what_was_prepared(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error) as raised:
+        connection.execute(f"{PREPARING}SELECT missing")
+    assert failure_of(raised.value, prepared=True).position == len("SELECT ")
+
+
+def test_query_over_the_memory_limit_is_a_memory_failure(connection: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error) as raised:
         connection.execute("SELECT * FROM range(50000000) t(i) ORDER BY hash(i)").fetchall()
-    error = refusal(raised.value, Origin("", 0, 1), Spliced("", [], []), 7)
-    assert isinstance(error, QueryTooExpensive) and error.detail == {"limit": "memory_bytes", "max": 7}
+    assert failure_of(raised.value).kind == "memory"
+
+
+def test_refused_allocations_are_memory_failures() -> None:
+    assert failure_of(MemoryError()).kind == "memory"
+    assert failure_of(pa.ArrowMemoryError("malloc of size 64 failed")).kind == "memory"
+    assert failure_of(OSError("Out of Memory Error: Allocation failure")).kind == "memory"
+
+
+def test_interrupted_query_says_so(connection: duckdb.DuckDBPyConnection) -> None:
+    assert failure_of(duckdb.InterruptException("INTERRUPT")).kind == "interrupted"
+
+
+@pytest.mark.parametrize(("error", "broken"), [(duckdb.InternalException, True), (duckdb.BinderException, False)])
+def test_database_is_broken_after_an_internal_error_only(error: type[Exception], broken: bool) -> None:
+    assert is_broken(error("x")) is broken
 
 
 @pytest.mark.parametrize(
     ("said", "message"),
     [("boom", "boom"), ("{boom", "Invalid Input Error: {boom")],
 )
-def test_an_error_without_a_place_says_what_it_is(
+def test_error_without_a_place_keeps_its_message(
     connection: duckdb.DuckDBPyConnection, said: str, message: str
 ) -> None:
-    text = f"SELECT error('{said}')"
     with pytest.raises(duckdb.Error) as raised:
-        connection.execute(text)
-    error = refusal(raised.value, Origin(text, 0, 1), Spliced(text, [], []), 1)
-    assert isinstance(error, InvalidSql) and (error.message, error.detail) == (message, {})
+        connection.execute(f"SELECT error('{said}')")
+    failure = failure_of(raised.value)
+    assert (failure.kind, failure.message, failure.position) == ("sql", message, None)
+
+
+def test_long_error_is_cut() -> None:
+    assert len(failure_of(duckdb.BinderException("x" * 100_000)).message) == ERROR_CHARS_MAX

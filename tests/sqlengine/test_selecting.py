@@ -1,29 +1,29 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 import topics
-from tests.client.rig import GUARD_SECONDS, on_loop, soon
+from tests.client.rig import on_loop, soon
 from tests.sqlengine.rig import embedded, engine_of, host_of
 from topics import errors
 from topics.core.commands import Append
 from topics.core.records import Records
 from topics.sql.grammar import Origin
 from topics.sql.statements import Select
-from topics.sqlengine import scan
-from topics.sqlengine import selecting as selecting_module
+from topics.sqlengine import queryerrors, queryprocess, scan
+from topics.sqlengine.querymessages import EXIT_NO_MEMORY
+from topics.sqlengine.queryprocess import QueryProcess
 from topics.sqlengine.result import as_values
-from topics.sqlengine.sandbox import Sandbox
 from topics.sqlengine.scan import PartitionScan, Step
-from topics.sqlengine.selecting import Selecting, Source, tables_of
+from topics.sqlengine.selecting import Asking, Selecting, Source, tables_of
 
 RECORDS = 600
 
@@ -214,8 +214,7 @@ async def test_a_query_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     async with topics.open(tmp_path, sql_timeout_ms=100) as client:
         with pytest.raises(errors.QueryTooExpensive) as refused:
             await soon(asyncio.ensure_future(client.sql(ENDLESS)))
-        assert refused.value.detail["limit"] == "time_ms"
-        assert await rows(client, "SELECT 1") == [[1]]
+        assert refused.value.detail == {"limit": "time_ms", "max": 100, "statement": 1}
 
 
 @on_loop
@@ -253,9 +252,75 @@ async def test_a_query_has_a_bound_on_memory_and_rows(tmp_path: Path) -> None:
             await client.sql("SELECT * FROM range(1001)")
         assert refused.value.detail["limit"] == "rows"
         assert len(await rows(client, "SELECT * FROM range(1000)")) == 1000
-        with pytest.raises(errors.QueryTooExpensive, match="select fewer columns or rows") as refused:
-            await client.sql("SELECT repeat('x', 100000) FROM range(1000)")
-        assert refused.value.detail == {"limit": "memory_bytes", "max": 32 << 20, "statement": 1}
+
+
+@on_loop
+async def test_one_value_cannot_take_more_than_the_memory_of_a_query(tmp_path: Path) -> None:
+    async with topics.open(tmp_path, sql_memory_bytes=64 << 20) as client:
+        for text in ("SELECT repeat('x', 1000000000)", "SELECT length(lpad('', 1000000000, 'x'))"):
+            with pytest.raises(errors.QueryTooExpensive, match=r"more than 64 MiB of memory.*TOPICS_SQL_MEMORY_BYTES"):
+                await client.sql(text)
+            assert await rows(client, "SELECT 1") == [[1]], "the next query has its own memory"
+
+
+@on_loop
+async def test_answers_of_a_request_are_bounded_together(tmp_path: Path) -> None:
+    async with topics.open(tmp_path, sql_answer_bytes=64 << 10) as client:
+        wide = "SELECT repeat('x', 40000) AS wide"
+        assert len((await rows(client, wide))[0][0]) == 40_000
+        assert (await client.sql_arrow(wide)).num_rows == 1
+        for text in (f"{wide} UNION ALL {wide}", f"{wide}; {wide}"):
+            with pytest.raises(errors.QueryTooExpensive, match=r"larger than 64 KiB; add a LIMIT") as refused:
+                await client.sql(text)
+            assert refused.value.detail["limit"] == "answer_bytes"
+        with pytest.raises(errors.QueryTooExpensive, match="answers of this request"):
+            await client.sql_arrow("SELECT repeat('x', 80000) AS wide")
+
+
+@on_loop
+async def test_crashed_process_ends_its_query_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, crashing = PartitionScan.step, True
+
+    async with filled(tmp_path) as client:
+        executor = await embedded(client)._sql.executor(host_of(client))
+        pool = executor._selecting._pool
+        made: list[QueryProcess] = []
+
+        def make() -> QueryProcess:
+            made.append(QueryProcess(64 << 20))
+            return made[-1]
+
+        def crash(part: PartitionScan) -> Step:
+            nonlocal crashing
+            if crashing:
+                crashing = False
+                assert made[-1].pid is not None
+                os.kill(made[-1].pid, signal.SIGSEGV)
+            return step(part)
+
+        monkeypatch.setattr(pool, "_make", make)
+        monkeypatch.setattr(PartitionScan, "step", crash)
+        with pytest.raises(errors.QueryTooExpensive, match="needs more than"):
+            await client.sql("SELECT sum(seq) FROM orders")
+        assert await rows(client, "SELECT max(seq) FROM orders") == [[601]]
+        await client.topic("orders").write({"n": 1})
+
+
+@pytest.mark.parametrize("code", [-signal.SIGKILL, -signal.SIGABRT, EXIT_NO_MEMORY])
+def test_process_that_ran_out_of_memory_is_explained(code: int) -> None:
+    assert isinstance(queryerrors.crashed(code, 1 << 30), errors.QueryTooExpensive)
+    assert "1 GiB" in str(queryerrors.crashed(code, 1 << 30))
+    assert isinstance(queryerrors.crashed(1, 1 << 30), errors.Internal)
+
+
+@on_loop
+async def test_process_that_does_not_start_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with topics.open(tmp_path) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(queryprocess, "_BOOT", "raise SystemExit(3)")
+            with pytest.raises(errors.Unavailable, match="ended at its start with status 3"):
+                await client.sql("SELECT 1")
+        assert await rows(client, "SELECT 1") == [[1]]
 
 
 @on_loop
@@ -299,8 +364,8 @@ async def test_a_topic_made_anew_while_it_is_read_ends_the_query(tmp_path: Path)
             await client.topic("orders").write(2)
             origin = Origin(select.text, 0, 1)
             with pytest.raises(errors.TopicRecreated, match="made anew while it was read"):
-                await selecting.run(select, [before], origin)
-            assert as_values([await selecting.run(select, [source()], origin)])[0].rows == [[1]]
+                await selecting.run(select, [before], origin, Asking(10_000))
+            assert as_values([await selecting.run(select, [source()], origin, Asking(10_000))])[0].rows == [[1]]
 
 
 @pytest.mark.parametrize("breaking", [1, 8])
@@ -335,32 +400,6 @@ async def test_a_table_longer_than_a_step_is_read_step_by_step(tmp_path: Path, m
         assert await rows(client, every) == [[601, 601 * 602 // 2]]
         tagged = "SELECT count(*) FROM orders WHERE tag LIKE 't1-%'"
         assert await rows(client, tagged) == [[240]]
-
-
-@on_loop
-async def test_two_first_queries_at_once_leave_one_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Sandbox] = []
-    both = threading.Barrier(2, timeout=GUARD_SECONDS)
-    first_answered = threading.Event()
-
-    def together(memory_bytes: int) -> Sandbox:
-        sandbox = Sandbox(memory_bytes)
-        both.wait()
-        made.append(sandbox)
-        if len(made) == 2:
-            assert first_answered.wait(GUARD_SECONDS)
-        return sandbox
-
-    monkeypatch.setattr(selecting_module, "Sandbox", together)
-    async with topics.open(tmp_path) as client:
-        asking = [asyncio.ensure_future(rows(client, f"SELECT {number}")) for number in (1, 2)]
-        await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
-        first_answered.set()
-        assert await soon(asyncio.gather(*asking)) == [[[1]], [[2]]]
-        first, late = made
-        assert first.connect().execute("SELECT 3").fetchall() == [(3,)]
-        with pytest.raises(duckdb.ConnectionException):
-            late.connect()
 
 
 @on_loop

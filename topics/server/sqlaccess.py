@@ -20,6 +20,10 @@ class KeyAccess:
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
 
+    @property
+    def owner(self) -> str:
+        return self._principal.key_id
+
     def need(self, scopes: Iterable[str]) -> None:
         check_scope(self._principal, reduce(or_, (Scope[name.upper()] for name in scopes), NO_SCOPE))
 

@@ -7,6 +7,10 @@ from typing import Protocol
 
 
 class Access(Protocol):
+    @property
+    def owner(self) -> str:
+        """The key that queries count for; empty when there are no keys."""
+
     def need(self, scopes: Iterable[str]) -> None:
         """Raises `Forbidden` when one of `read`, `write`, `delete`, `admin` is missing."""
 
@@ -18,7 +22,9 @@ class Access(Protocol):
 
 
 class FullAccess:
-    """Whoever has the directory may do everything."""
+    """The process that has the directory open may do everything."""
+
+    owner = ""
 
     def need(self, scopes: Iterable[str]) -> None:
         return

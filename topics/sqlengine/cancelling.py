@@ -1,7 +1,7 @@
-"""Ending a query early: somebody says why, on the loop, and the query's thread notices soon.
+"""Stopping a query early: the loop decides why, the process is asked to stop, and killed when it does not.
 
-DuckDB forgets an interrupt that comes before a query has begun, so that whoever ends one interrupts again until it is
-over. An error inside a scan would reach us as DuckDB's words about it; the error itself is kept here.
+A query that is inside one long step of DuckDB does not notice that it was asked, and the request is lost when it comes
+before the query has begun. So the process has a moment; after that the kernel ends it, whatever it does.
 """
 
 from __future__ import annotations
@@ -9,58 +9,59 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from topics.errors import TopicsError
 
-AGAIN_SECONDS = 0.05
+GRACE_SECONDS: Final = 0.1
+"""Starting another process takes a few times as long."""
 
 
-class Interruptible(Protocol):
-    def interrupt(self) -> None: ...
+class Stoppable(Protocol):
+    def stop(self, number: int) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 class Cancelling:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, process: Stoppable, number: int) -> None:
         self._loop = loop
+        self._process = process
+        self._number = number
         self._timer: asyncio.TimerHandle | None = None
-        self._connection: Interruptible | None = None
         self._over = False
         self.reason: TopicsError | None = None
-        """Why it was ended; None while it was not."""
+        """Why the query was stopped; None while it was not."""
         self.error: BaseException | None = None
         """What went wrong in a scan."""
 
     # ---- on the loop
 
     def after(self, seconds: float, reason: TopicsError) -> None:
-        """End it when this time is over."""
+        """Stop the query when this time has passed; a later call takes the place of an earlier one."""
+        if self.reason is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = self._loop.call_later(seconds, self.cancel, reason)
 
     def cancel(self, reason: TopicsError) -> None:
-        """End it now. The first reason counts."""
-        if self._over:
+        """Stop the query now. The first reason counts."""
+        if self._over or self.reason is not None:
             return
-        if self.reason is None:
-            self.reason = reason
-        if self._connection is not None:
-            self._connection.interrupt()
+        self.reason = reason
+        self._process.stop(self._number)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(AGAIN_SECONDS, self.cancel, self.reason)
+        self._timer = self._loop.call_later(GRACE_SECONDS, self._process.kill)
 
     def over(self) -> None:
-        """The query has ended, whichever way."""
+        """The query has ended, for whatever reason."""
         self._over = True
-        self._connection = None
         if self._timer is not None:
             self._timer.cancel()
 
     # ---- on the query's thread
-
-    def running_on(self, connection: Interruptible) -> None:
-        self._connection = connection
-        self.check()
 
     def check(self) -> None:
         if self.reason is not None:
@@ -68,7 +69,7 @@ class Cancelling:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Keep what goes wrong inside."""
+        """Remember what goes wrong inside."""
         try:
             yield
         except GeneratorExit:

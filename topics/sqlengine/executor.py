@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from re import DOTALL, escape, fullmatch
 from typing import assert_never
@@ -50,7 +51,7 @@ from topics.sqlengine import catalogstatements, groupstatements, topicstatements
 from topics.sqlengine.access import Access
 from topics.sqlengine.aside import aside, is_long
 from topics.sqlengine.result import Result, columns, iso_time
-from topics.sqlengine.selecting import Selecting, Source, tables_of
+from topics.sqlengine.selecting import Asking, Selecting, Source, tables_of
 from topics.sqlengine.systemtables import Metrics, SystemTable, SystemTables
 
 _SHOWN_TABLES = {
@@ -68,6 +69,15 @@ _SHOWN_COLUMNS = {
 """Of those of which a list shows less than there is; the first is the name."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Looking:
+    """What statements that only look need to know."""
+
+    access: Access
+    metrics: Metrics
+    asking: Asking
+
+
 class Executor:
     """All statements of one engine. `close` before the engine is."""
 
@@ -75,12 +85,18 @@ class Executor:
         self._host = host
         self._limits = limits
         self._selecting = Selecting(host.engine, settings)
+        self._answer_bytes = settings.sql_answer_bytes
         self._turn = 0
 
     async def run(
-        self, text: str, parameters: Sequence[object], access: Access, metrics: Metrics = lambda: ()
+        self,
+        text: str,
+        parameters: Sequence[object],
+        access: Access,
+        metrics: Metrics = lambda: (),
+        arrow: bool = False,
     ) -> list[Result]:
-        """The result of each statement of a text, in order."""
+        """The result of each statement of a text, in order; `arrow` when it is wanted as an Arrow stream."""
         known: Mapping[str, Sequence[str]] = KnownColumns(self._host.engine.machine)
         known = dict(known) if is_long(text) else known
         script = await aside(text, partial(parse_script, text, parameters, tables=known))
@@ -88,10 +104,13 @@ class Executor:
             with _naming(origin):
                 _allow(await aside(text, partial(needs, statement)), access)
         results: list[Result] = []
+        left = self._answer_bytes
         for statement, origin in script:
             try:
                 with _naming(origin):
-                    results.append(await self._run(statement, origin, access, metrics))
+                    looking = _Looking(access, metrics, Asking(left, access.owner, arrow))
+                    results.append(await self._run(statement, origin, looking))
+                    left -= results[-1].answer_bytes
             except (Throttled, Unavailable) as error:
                 if not results:
                     raise
@@ -102,10 +121,10 @@ class Executor:
     async def close(self) -> None:
         await self._selecting.close()
 
-    async def _run(self, statement: Statement, origin: Origin, access: Access, metrics: Metrics) -> Result:
+    async def _run(self, statement: Statement, origin: Origin, looking: _Looking) -> Result:
         host = self._host
         if isinstance(statement, CatalogStatement):
-            return await catalogstatements.run(host, statement, access)
+            return await catalogstatements.run(host, statement, looking.access)
         match statement:
             case CreateTopic():
                 return await topicstatements.create(host, statement)
@@ -140,11 +159,11 @@ class Executor:
             case Describe():
                 return topicstatements.describe(host, statement)
             case Show():
-                return await self._show(statement, access)
+                return await self._show(statement, looking.access)
             case Select():
-                return await self._select(statement, origin, access, metrics)
+                return await self._select(statement, origin, looking)
             case Explain():
-                return await self._explain(statement.statement, origin, access, metrics)
+                return await self._explain(statement.statement, origin, looking)
             case _:
                 assert_never(statement)
 
@@ -161,23 +180,21 @@ class Executor:
         named = tuple(table.columns[at] for at in places)
         return _shown(SystemTable(named, [tuple(row[at] for at in places) for row in kept]))
 
-    async def _select(
-        self, statement: Select, origin: Origin, access: Access, metrics: Metrics, explain: bool = False
-    ) -> Result:
-        system = SystemTables(self._host.engine, metrics)
+    async def _select(self, statement: Select, origin: Origin, looking: _Looking) -> Result:
+        system = SystemTables(self._host.engine, looking.metrics)
         sources = []
         for table, needed in await aside(statement.text, partial(tables_of, statement)):
             if table.system:
-                made = await system.table(table.name, access)
+                made = await system.table(table.name, looking.access)
                 sources.append(Source(table, needed, system=made))
             else:
                 sources.append(self._selecting.source(table, needed))
-        counted = None if explain else self._selecting.counted(statement, sources)
-        return counted or await self._selecting.run(statement, sources, origin, explain)
+        counted = None if looking.asking.explain else self._selecting.counted(statement, sources)
+        return counted or await self._selecting.run(statement, sources, origin, looking.asking)
 
-    async def _explain(self, statement: Statement, origin: Origin, access: Access, metrics: Metrics) -> Result:
+    async def _explain(self, statement: Statement, origin: Origin, looking: _Looking) -> Result:
         if isinstance(statement, Select):
-            return await self._select(statement, origin, access, metrics, explain=True)
+            return await self._select(statement, origin, replace(looking, asking=replace(looking.asking, explain=True)))
         need = needs(statement)
         rows = [["statement", to_text(statement)], ["needs", ", ".join(sorted(need.scopes))]]
         rows += [["touches", f"{field} {name}"] for field, name in need.names]

@@ -1,7 +1,8 @@
 """The result of a statement on its way out: as JSON text, or as an Arrow stream.
 
-Rows that statements of our own make are Python lists; a query's are Arrow batches until somebody wants JSON. Values of
-JSON columns are text all the way, and stand in the answer as they were written.
+Rows that statements of our own make are Python lists. A query's result comes from its process in the form that the
+client asked for, and passes through as bytes. Values of JSON columns are text all the way, and stand in the answer as
+they were written.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from topics.sqlmodel import SqlColumn, SqlResult, SqlTombstone
 
 JSON_TYPE = "JSON"
 
+Buffer = bytes | bytearray
+
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _decoder = msgspec.json.Decoder(list[SqlResult])
 
@@ -31,31 +34,48 @@ class Result:
     rows: Sequence[Sequence[Any]] = ()
     message: str | None = None
     tombstones: tuple[SqlTombstone, ...] = ()
-    table: Any = None
-    """Of a query: a `pyarrow.Table` in place of rows."""
+    text: Buffer | None = None
+    """Of a query in place of columns and rows: columns, rows and their count as a JSON object."""
+    stream: Buffer | None = None
+    """Of a query in place of columns and rows: an Arrow stream."""
+
+    @property
+    def answer_bytes(self) -> int:
+        """Of a query: how much its answer is."""
+        return len(self.text or self.stream or b"")
 
     def encode(self) -> bytes:
         """As it stands in an answer."""
-        rows = self.rows if self.table is None else table_rows(self.table, self.columns)
-        fields: dict[str, object] = {"columns": self.columns, "rows": rows, "row_count": len(rows)}
+        beside: dict[str, object] = {}
         if self.message is not None:
-            fields["message"] = self.message
+            beside["message"] = self.message
         if self.tombstones:
-            fields["tombstone"] = self.tombstones[0]
+            beside["tombstone"] = self.tombstones[0]
         if len(self.tombstones) > 1:
-            fields["tombstones"] = self.tombstones
-        return _encoder.encode(fields)
+            beside["tombstones"] = self.tombstones
+        if self.text is None:
+            assert self.stream is None, "a query was asked for as an Arrow stream"
+            return _encoder.encode({"columns": self.columns, "rows": self.rows, "row_count": len(self.rows), **beside})
+        if not beside:
+            return bytes(self.text)
+        return b",".join((memoryview(self.text)[:-1], _encoder.encode(beside)[1:]))
 
     def arrow(self) -> bytes:
         """As an Arrow stream, whose schema says in `message` and `tombstones` what JSON would say beside the rows."""
-        import pyarrow as pa
-
-        table = self.table if self.table is not None else _as_table(self.columns, self.rows)
+        assert self.text is None, "a query was asked for as JSON"
         said = {}
         if self.message is not None:
             said["message"] = self.message
         if self.tombstones:
             said["tombstones"] = _encoder.encode(self.tombstones).decode()
+        if self.stream is not None and not said:
+            return bytes(self.stream)
+        import pyarrow as pa
+
+        if self.stream is not None:
+            table = pa.ipc.open_stream(self.stream).read_all()
+        else:
+            table = _as_table(self.columns, self.rows)
         if said:
             table = table.replace_schema_metadata(said)
         sink = pa.BufferOutputStream()
@@ -79,7 +99,7 @@ def as_values(results: Iterable[Result]) -> list[SqlResult]:
 
 
 def table_rows(table: Any, named: Sequence[SqlColumn]) -> list[list[Any]]:
-    """The rows of a table, of values that JSON has."""
+    """The rows of an Arrow table or batch, of values that JSON has."""
     made = []
     for column, about in zip(table.columns, named, strict=True):
         try:

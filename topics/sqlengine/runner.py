@@ -1,12 +1,14 @@
 """The executor of an engine: loaded when first asked for, and closed before the engine is.
 
-DuckDB and sqlglot are optional and take a while to load, so that where nobody asks for SQL there is neither.
+sqlglot and Arrow are optional and take a while to load, so they are loaded with the first statement. DuckDB is loaded
+by query processes only.
 """
 
 from __future__ import annotations
 
 import asyncio
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from topics.core.records import RecordLimits
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from topics.sqlengine.executor import Executor
 
 INSTALL = "pip install 'topics[sql]'"
-_NEEDED = {"duckdb", "pyarrow", "sqlglot"}
+_NEEDED = ("duckdb", "pyarrow", "sqlglot")
 
 
 class Runner:
@@ -32,13 +34,11 @@ class Runner:
         """The one executor of an engine; `NotInstalled` when the extra is missing."""
         async with self._loading:
             if self._executor is None:
-                try:
-                    await asyncio.to_thread(import_module, "topics.sqlengine.executor")
-                except ModuleNotFoundError as error:
-                    if error.name not in _NEEDED:
-                        raise
-                    message = f"SQL needs {error.name}, which is not installed where the engine runs: {INSTALL}"
-                    raise NotInstalled(message, install=INSTALL) from error
+                missing = next((name for name in _NEEDED if find_spec(name) is None), None)
+                if missing is not None:
+                    message = f"SQL needs {missing}, which is not installed where the engine runs: {INSTALL}"
+                    raise NotInstalled(message, install=INSTALL)
+                await asyncio.to_thread(import_module, "topics.sqlengine.executor")
                 from topics.sqlengine.executor import Executor
 
                 self._executor = Executor(host, self._settings, self._limits)

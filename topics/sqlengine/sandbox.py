@@ -1,8 +1,8 @@
 """DuckDB without hands: an empty database in memory that reads what it is given, and nothing else.
 
 No files, no network, no extensions, no look at Python's variables, and a configuration that is locked before the first
-query. All queries of an engine share one such database, and with it one bound on memory; each has a connection of its
-own, so that none sees what another was given. There is no directory to spill to: what does not fit is refused.
+query. A query process has one such database, and each of its queries a connection, so that none sees the tables of
+another. There is no directory to spill to: a query that does not fit into memory is refused.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ from __future__ import annotations
 import duckdb
 import msgspec
 
-from topics.errors import InvalidSql, QueryTooExpensive, TopicsError
-from topics.sql import place
-from topics.sql.grammar import Origin
-from topics.sql.query import Spliced
+from topics.sqlengine.querymessages import ERROR_CHARS_MAX, Failure
 
 _SETTINGS = (
     "SET GLOBAL errors_as_json = true",
@@ -31,11 +28,11 @@ _SETTINGS = (
 
 
 class Sandbox:
-    """On any thread. `close` when no query runs any more."""
+    """On any thread. `close` it when no query runs."""
 
     def __init__(self, memory_bytes: int) -> None:
         self.memory_bytes = memory_bytes
-        # One thread a query: the caller decides how many queries run at a time.
+        # The engine decides how many queries run at a time, each on one thread of its process.
         config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_bytes}B", "threads": "1"}
         self._database = duckdb.connect(":memory:", config=config)
         for setting in _SETTINGS:
@@ -49,7 +46,9 @@ class Sandbox:
 
 
 PREPARING = "PREPARE located AS "
-"""What stands before a query to find out where it is wrong."""
+"""Put before a query to find out where it is wrong."""
+
+_NO_MEMORY = ("Out of Memory Error", "std::bad_alloc", "bad allocation", "malloc of size", "realloc of size")
 
 
 class _Failure(msgspec.Struct):
@@ -61,32 +60,32 @@ class _Failure(msgspec.Struct):
 _failure = msgspec.json.Decoder(_Failure)
 
 
-def refusal(
-    error: Exception, origin: Origin, spliced: Spliced, memory_bytes: int, prepared: bool = False
-) -> TopicsError:
-    """What DuckDB says of a text, as an error of ours that says where in the original."""
+def failure_of(error: BaseException, prepared: bool = False) -> Failure:
+    """What an error of DuckDB says, and where in the text; `prepared` when PREPARING stood first."""
+    said = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException | MemoryError) or any(words in said for words in _NO_MEMORY):
+        return Failure("memory")
+    if isinstance(error, duckdb.InterruptException):
+        return Failure("interrupted")
     message, position, length = _read(error)
-    if isinstance(error, duckdb.OutOfMemoryException) or str(error).startswith("Out of Memory Error"):
-        return QueryTooExpensive(
-            f"this query needs more memory than the {memory_bytes} bytes that all queries have together "
-            "(TOPICS_SQL_MEMORY_BYTES): read less of a topic, or group by fewer values",
-            limit="memory_bytes",
-            max=memory_bytes,
-        )
-    if position is None:
-        return InvalidSql(message)
-    position -= len(PREPARING) if prepared else 0
-    # Numbering parameters may have moved a word by a few characters.
-    start = min(origin.start + spliced.place(position), len(origin.text))
-    return place.wrong(origin.text, place.Place(start, start + length), message, statement=origin.number)
+    if position is not None and prepared:
+        position -= len(PREPARING)
+    # Of rows that are fetched batch by batch, Arrow reports what DuckDB said.
+    kind = "sql" if isinstance(error, duckdb.Error | OSError) else "internal"
+    return Failure(kind, message[:ERROR_CHARS_MAX], position, length)
 
 
-def is_located(error: Exception) -> bool:
-    """Whether it says where in the text, or would if that were known."""
+def is_broken(error: BaseException) -> bool:
+    """Whether the database can run no other query after this error."""
+    return isinstance(error, duckdb.FatalException | duckdb.InternalException)
+
+
+def is_located(error: BaseException) -> bool:
+    """Whether an error says where in the text it is, or would if that were known."""
     return _decoded(error) is not None
 
 
-def _decoded(error: Exception) -> _Failure | None:
+def _decoded(error: BaseException) -> _Failure | None:
     said = str(error)
     begin = said.find("{")
     try:
@@ -95,15 +94,15 @@ def _decoded(error: Exception) -> _Failure | None:
         return None
 
 
-def _read(error: Exception) -> tuple[str, int | None, int]:
-    """The message, and from where in the text to where it is about."""
+def _read(error: BaseException) -> tuple[str, int | None, int]:
+    """The message of an error, where in the text it begins, and how long that place is."""
     failure = _decoded(error)
     if failure is None:
         return str(error), None, 1
     try:
         length = max(1, msgspec.json.decode(failure.location, type=tuple[int, int])[1])
     except msgspec.DecodeError:
-        # There is none, or these are words of the query itself, see `error()`.
+        # There is no place, or these are words of the query itself, see `error()`.
         length = 1
     position = int(failure.position) if failure.position.isdecimal() else None
     return failure.exception_message, position, length

@@ -166,14 +166,14 @@ class PartitionScan:
 
 
 class Scan:
-    """Several partitions, from a thread. Iterating gives the spans of each step and the partition they are of."""
+    """Several partitions, from a thread: of each step its partition, its spans, and whether it is the last one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, parts: Sequence[tuple[int, PartitionScan]]) -> None:
         self._loop = loop
         self._parts = parts
 
-    def __iter__(self) -> Iterator[tuple[int, list[Span]]]:
-        for partition, part in self._parts:
+    def __iter__(self) -> Iterator[tuple[int, list[Span], bool]]:
+        for number, (partition, part) in enumerate(self._parts, 1):
             done = False
             ahead = self._plan(part.step)
             while not done:
@@ -181,7 +181,7 @@ class Scan:
                 done = step.done
                 if not done:
                     ahead = self._plan(part.step)
-                yield partition, step.spans
+                yield partition, step.spans, done and number == len(self._parts)
 
     def _plan(self, work: Callable[[], T]) -> Future[T]:
         """Have the loop do something."""

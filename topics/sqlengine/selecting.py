@@ -1,47 +1,54 @@
-"""Running a query: its tables found on the loop, its work done on a thread.
+"""Running a query: the loop plans it, a thread makes batches of its tables, a process of its own runs it.
 
-    loop     names become extents and rows of system tables; a thread is free
-    thread   constants are evaluated, tables given to DuckDB, the query run, its batches gathered
+    loop     names become extents of logs and rows of system tables; a process is free
+    process  evaluates constants, and asks for batches when DuckDB pulls at a table
+    thread   asks the loop which blocks come next, makes batches of them and sends them
+    process  answers with text, or an Arrow stream, within its bounds
     loop     the answer
 
-All of it happens in one transaction, so that `now()` is the same wherever it stands.
+A process has its own memory and a hard bound on it, so a query that needs too much ends alone. All of a query happens
+in one transaction, so `now()` is the same wherever it stands.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import TypeVar
 
-import duckdb
-import pyarrow as pa
+import msgspec
 
 from topics.core.match import Match
 from topics.engine.engine import Engine
-from topics.errors import Internal, QueryTooExpensive, ShuttingDown, TopicsError
+from topics.errors import Internal, ShuttingDown, TopicsError
+from topics.limits import SECOND_MS
 from topics.settings import Settings
 from topics.sql import query
 from topics.sql.grammar import Origin
-from topics.sql.narrowing import Narrowed, TimeBound, narrowed
+from topics.sql.narrowing import Narrowed, narrowed
 from topics.sql.quoting import identifier, quoted_string
 from topics.sql.statements import Select
+from topics.sqlengine import batches, queryerrors
 from topics.sqlengine.aside import is_long
 from topics.sqlengine.cancelling import Cancelling
+from topics.sqlengine.querymessages import Explained, Failure, Open, Query, Table, TimeExpression
+from topics.sqlengine.querypool import QueryPool
+from topics.sqlengine.queryprocess import Batches, ProcessEnded, QueryProcess, QueryRefused
 from topics.sqlengine.result import Result, columns
-from topics.sqlengine.sandbox import PREPARING, Sandbox, is_located, refusal
 from topics.sqlengine.scan import Extent, PartitionScan, Scan, Wanted, extents
 from topics.sqlengine.systemtables import SystemTable
-from topics.sqlengine.tables import VIEW, TopicTable
-from topics.sqlmodel import SqlColumn, SqlTombstone
+from topics.sqlmodel import SqlTombstone
 
 US_PER_MS = 1000
-FETCH_ROWS = 10_000
+START_SECONDS = 60
+"""A process that is not ready by then never will be."""
 
-
-Tables = dict[str, tuple[Any, str | None]]
-"""By name, what DuckDB scans, and the view of it that the query sees; None when it sees the scanned itself."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,17 @@ class Source:
     system: SystemTable | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """For whom a query runs, and in which form it is answered."""
+
+    answer_bytes_max: int
+    owner: str = ""
+    """The key that the processes are shared out by."""
+    arrow: bool = False
+    explain: bool = False
+
+
 class Selecting:
     """All queries of one engine."""
 
@@ -61,9 +79,12 @@ class Selecting:
         self._engine = engine
         self._settings = settings
         self._threads = ThreadPoolExecutor(settings.sql_queries_max, "sql")
-        self._sandbox: Sandbox | None = None
+        make = partial(QueryProcess, settings.sql_memory_bytes)
+        self._pool = QueryPool(settings.sql_queries_max, make, self._threads)
+        self._numbers = count(1)
         self._running: set[Cancelling] = set()
-        self._closed = False
+        self._quiet: asyncio.Future[None] | None = None
+        """Done when nothing runs any more; None unless `close` waits for it."""
 
     def source(self, table: query.TableName, needed: Narrowed) -> Source:
         """On the loop: a topic of a query as it is now."""
@@ -83,47 +104,53 @@ class Selecting:
             return None
         return Result(columns((name, "BIGINT")), [[sum(log.count for log in logs)]])
 
-    async def run(self, select: Select, sources: Sequence[Source], origin: Origin, explain: bool = False) -> Result:
-        if self._closed:
-            raise ShuttingDown("the engine is closing")
-        loop = asyncio.get_running_loop()
-        cancelling = Cancelling(loop)
+    async def run(self, select: Select, sources: Sequence[Source], origin: Origin, asking: Asking) -> Result:
         limit_ms = self._settings.sql_timeout_ms
-        job = _Job(self._engine, loop, self._settings, cancelling, select, sources, origin, explain)
+        process = await self._pool.take(asking.owner, limit_ms)
+        loop = asyncio.get_running_loop()
+        number = next(self._numbers)
+        cancelling = Cancelling(loop, process, number)
+        job = _Job(self._engine, loop, self._settings, cancelling, number, select, sources, origin, asking)
         self._running.add(cancelling)
         try:
-            work = loop.run_in_executor(self._threads, self._on_thread, job)
-            cancelling.after(limit_ms / 1000, _too_long(limit_ms))
             try:
-                return await asyncio.shield(work)
-            except asyncio.CancelledError:
-                cancelling.cancel(ShuttingDown("nobody waits for this query any more"))
-                await asyncio.wait({work})
-                work.exception()
-                raise
+                if not process.started:
+                    cancelling.after(START_SECONDS, queryerrors.not_started(START_SECONDS))
+                    await self._on_thread(cancelling, partial(_start, process, cancelling))
+                cancelling.after(limit_ms / SECOND_MS, queryerrors.too_long(limit_ms))
+                return await self._on_thread(cancelling, partial(job.run, process))
+            finally:
+                cancelling.over()
         finally:
-            cancelling.over()
+            self._pool.give(asking.owner, process)
             self._running.discard(cancelling)
+            if self._quiet is not None and not self._running and not self._quiet.done():
+                self._quiet.set_result(None)
 
-    def _on_thread(self, job: _Job) -> Result:
-        if self._sandbox is None:
-            # Two threads may come here at once; the one that is late closes its own.
-            made = Sandbox(self._settings.sql_memory_bytes)
-            if self._sandbox is None:
-                self._sandbox = made
-            else:
-                made.close()
-        return job.run(self._sandbox)
+    async def _on_thread(self, cancelling: Cancelling, work: Callable[[], T]) -> T:
+        """Do a part of a query; when its client leaves, stop it and wait until it has stopped."""
+        done = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            cancelling.cancel(ShuttingDown("the client no longer waits for this query"))
+            while not done.done():
+                # A second cancellation waits as well: thread and process are in use until the query has stopped.
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({done})
+            done.exception()
+            raise
 
     async def close(self) -> None:
-        """End what runs, and let go of the threads."""
-        self._closed = True
+        """Stop what runs, and end threads and processes."""
+        self._pool.close()
         for cancelling in list(self._running):
             cancelling.cancel(ShuttingDown("the engine is closing"))
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        loop = asyncio.get_running_loop()
+        if self._running:
+            self._quiet = loop.create_future()
+            await self._quiet
+        await loop.run_in_executor(None, self._threads.shutdown)
 
 
 def tables_of(select: Select) -> list[tuple[query.TableName, Narrowed]]:
@@ -140,145 +167,104 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     settings: Settings
     cancelling: Cancelling
+    number: int
     select: Select
     sources: Sequence[Source]
     origin: Origin
-    explain: bool
+    asking: Asking
+    parts: list[PartitionScan] = field(default_factory=list)
 
-    def run(self, sandbox: Sandbox) -> Result:
+    def run(self, process: QueryProcess) -> Result:
+        self.cancelling.check()
         names = [f"source {number}" for number in range(len(self.sources))]
         spliced = query.Spliced(self.select.text, [source.table for source in self.sources], names)
-        parts: list[PartitionScan] = []
-        tables: Tables = {}
-        connection = sandbox.connect()
+        asked = Query(
+            self.number,
+            spliced.text,
+            list(self.select.parameters),
+            [_table(name, source) for name, source in zip(names, self.sources, strict=True)],
+            self.settings.sql_rows_max,
+            self.asking.answer_bytes_max,
+            self.asking.arrow,
+            self.asking.explain,
+        )
         try:
-            self.cancelling.running_on(connection)
-            connection.begin()
-            for name, source in zip(names, self.sources, strict=True):
-                tables[name] = self._table(connection, source, parts), _view(name, source)
-            _give(connection, tables)
-            if self.explain:
-                return self._explained(connection, spliced.text)
-            return self._fetched(connection.sql(spliced.text, params=list(self.select.parameters)), parts)
-        except TopicsError:
-            raise
-        except duckdb.Error as error:
-            located = _located(error, connection, tables, spliced.text)
-            raise self._why(located, spliced, prepared=located is not error) from error
-        except Exception as error:
-            # An error of a scan comes back in the words of whoever pulled at it.
-            raise self._why(error, spliced) from error
-        finally:
-            connection.close()
+            answer = process.ask(asked, self._scan)
+        except QueryRefused as refused:
+            raise self._why(refused.failure, spliced) from refused
+        except ProcessEnded as ended:
+            if self.cancelling.reason is not None:
+                raise self.cancelling.reason from ended
+            raise queryerrors.crashed(ended.code, self.settings.sql_memory_bytes) from ended
+        if self.asking.explain:
+            return self._explained(msgspec.json.decode(answer, type=Explained).lines)
+        if self.asking.arrow:
+            return Result(tombstones=_told(self.parts), stream=answer)
+        return Result(tombstones=_told(self.parts), text=answer)
 
     # ---- tables
 
-    def _table(self, connection: duckdb.DuckDBPyConnection, source: Source, parts: list[PartitionScan]) -> Any:
-        if source.system is not None:
-            return source.system.arrow()
-        wanted = _wanted(connection, source.narrowed)
-
-        def scan() -> Scan:
-            """From the beginning: a query may read a table more than once."""
+    def _scan(self, opening: Open) -> Batches:
+        with self.cancelling.failing():
+            source = self.sources[opening.table]
+            if source.system is not None:
+                yield from batches.of_system_table(source.system, opening.columns)
+                return
+            wanted = _wanted(source.narrowed, opening)
             scans = [(extent.partition, PartitionScan(self.engine, extent, wanted)) for extent in source.extents]
-            parts.extend(part for _, part in scans)
-            return Scan(self.loop, scans)
-
-        return TopicTable(scan, self.cancelling)
+            self.parts.extend(part for _, part in scans)
+            for partition, spans, last in Scan(self.loop, scans):
+                self.cancelling.check()
+                if spans or last:
+                    yield batches.of_spans(partition, spans, opening.columns), last
 
     # ---- answers
 
-    def _fetched(self, relation: duckdb.DuckDBPyRelation, parts: Sequence[PartitionScan]) -> Result:
-        named = tuple(SqlColumn(*each) for each in zip(relation.columns, map(str, relation.types), strict=True))
-        reader: Any = relation.to_arrow_reader(FETCH_ROWS)
-        batches = []
-        count = size = 0
-        for batch in reader:
-            self.cancelling.check()
-            count += batch.num_rows
-            size += batch.nbytes
-            if count > self.settings.sql_rows_max:
-                raise _too_many(self.settings.sql_rows_max)
-            if size > self.settings.sql_memory_bytes:
-                raise _too_large(self.settings.sql_memory_bytes)
-            batches.append(batch)
-        table = pa.Table.from_batches(batches, reader.schema)
-        return Result(named, table=table, tombstones=_told(parts))
-
-    def _explained(self, connection: duckdb.DuckDBPyConnection, text: str) -> Result:
+    def _explained(self, plan: Iterable[str]) -> Result:
         rows: list[list[object]] = []
         for source in self.sources:
             about = "a system table" if source.system is not None else str(source.narrowed)
             rows.append(["read", f"{_name_of(source)}: {about}"])
-        plan = connection.execute(f"EXPLAIN {text}", list(self.select.parameters)).fetchall()
-        rows += [["plan", line] for _, drawn in plan for line in drawn.splitlines()]
+        rows += [["plan", line] for line in plan]
         return Result(columns(("step", "VARCHAR"), ("detail", "VARCHAR")), rows)
 
-    def _why(self, error: Exception, spliced: query.Spliced, prepared: bool = False) -> TopicsError:
+    def _why(self, failure: Failure, spliced: query.Spliced) -> TopicsError:
+        """Why a query has no result, as an error that says where in the original text."""
         if self.cancelling.reason is not None:
             return self.cancelling.reason
         if isinstance(self.cancelling.error, TopicsError):
             return self.cancelling.error
-        # Of rows that are fetched one batch after the other, Arrow says what DuckDB said.
-        if isinstance(error, duckdb.Error | OSError) and self.cancelling.error is None:
-            return refusal(error, self.origin, spliced, self.settings.sql_memory_bytes, prepared)
-        return Internal(f"a query failed: {self.cancelling.error or error}")
+        if self.cancelling.error is not None:
+            return Internal(f"a query failed: {self.cancelling.error}")
+        return queryerrors.of_failure(failure, self.settings, self.origin, spliced)
 
 
-def _give(connection: duckdb.DuckDBPyConnection, tables: Tables) -> None:
-    """Put the tables of a query where it finds them."""
-    for name, (table, view) in tables.items():
-        if view is None:
-            connection.register(name, table)
-        else:
-            connection.register(f"{name} scanned", table)
-            connection.execute(f"CREATE TEMP VIEW {identifier(name)} AS {view}").fetchall()
-
-
-def _view(name: str, source: Source) -> str | None:
-    """What a topic looks like to a query; None of a system table, which is as it is."""
-    if source.system is not None:
-        return None
-    return VIEW.format(topic=quoted_string(_name_of(source)), scanned=identifier(f"{name} scanned"))
-
-
-def _located(error: duckdb.Error, connection: duckdb.DuckDBPyConnection, tables: Tables, text: str) -> duckdb.Error:
-    """The same error with its place: what no relation can be made of is only located by preparing it."""
-    if is_located(error):
-        return error
+def _start(process: QueryProcess, cancelling: Cancelling) -> None:
     try:
-        connection.rollback()
-        _give(connection, tables)
-        connection.execute(PREPARING + text)
-    except duckdb.Error as again:
-        return again
-    return error
+        process.start()
+    except ProcessEnded as ended:
+        cancelling.check()
+        raise queryerrors.not_started(START_SECONDS, ended.code) from ended
 
 
-def _wanted(connection: duckdb.DuckDBPyConnection, needed: Narrowed) -> Wanted:
-    """What is needed with its times as numbers; a time that cannot be evaluated is left to the query itself."""
-    after = [_time_us(connection, time) for time in needed.times if time.after]
-    before = [_time_us(connection, time) for time in needed.times if not time.after]
+def _table(name: str, source: Source) -> Table:
+    """A table of a query as its process is told of it."""
+    if source.system is not None:
+        return Table(name, batches.system_schema(source.system), None)
+    times = [TimeExpression(time.text, list(time.parameters), time.after) for time in source.narrowed.times]
+    view = batches.VIEW.format(topic=quoted_string(_name_of(source)), scanned=identifier(f"{name} scanned"))
+    return Table(name, batches.TOPIC_SCHEMA, view, times)
+
+
+def _wanted(needed: Narrowed, opening: Open) -> Wanted:
+    """What a scan has to read, with its times in whole milliseconds."""
     return Wanted(
         needed.first_seq,
         needed.last_seq,
-        max((us // US_PER_MS for us in after if us is not None), default=None),
-        min((-(-us // US_PER_MS) for us in before if us is not None), default=None),
+        None if opening.from_us is None else opening.from_us // US_PER_MS,
+        None if opening.to_us is None else -(-opening.to_us // US_PER_MS),
         None if needed.tag is None else Match(needed.tag.encode(), needed.tag_prefix),
     )
-
-
-def _time_us(connection: duckdb.DuckDBPyConnection, time: TimeBound) -> int | None:
-    text = f"SELECT epoch_us(CAST(({time.text}) AS TIMESTAMPTZ))"
-    try:
-        rows = connection.execute(text, list(time.parameters)).fetchall()
-    except duckdb.Error:
-        connection.rollback()
-        connection.begin()
-        return None
-    value = rows[0][0]
-    assert value is None or isinstance(value, int)
-    return value
 
 
 def _name_of(source: Source) -> str:
@@ -289,28 +275,3 @@ def _name_of(source: Source) -> str:
 def _told(parts: Sequence[PartitionScan]) -> tuple[SqlTombstone, ...]:
     """What was lost while it was read; once, however often a table was."""
     return tuple(dict.fromkeys(part.tombstone for part in parts if part.tombstone is not None))
-
-
-def _too_long(limit_ms: int) -> QueryTooExpensive:
-    return QueryTooExpensive(
-        f"this query took longer than the {limit_ms} ms it may (TOPICS_SQL_TIMEOUT_MS): narrow it by seq, ts or tag",
-        limit="time_ms",
-        max=limit_ms,
-    )
-
-
-def _too_many(rows_max: int) -> QueryTooExpensive:
-    return QueryTooExpensive(
-        f"the answer has more than {rows_max} rows (TOPICS_SQL_ROWS_MAX): give the query a LIMIT, or read the topic "
-        "page by page with a diff",
-        limit="rows",
-        max=rows_max,
-    )
-
-
-def _too_large(memory_bytes: int) -> QueryTooExpensive:
-    return QueryTooExpensive(
-        f"the answer is larger than {memory_bytes} bytes (TOPICS_SQL_MEMORY_BYTES): select fewer columns or rows",
-        limit="memory_bytes",
-        max=memory_bytes,
-    )

@@ -46,7 +46,7 @@ def _end(waiting: asyncio.Future[None]) -> None:
 async def _answer(
     context: Context, host: Host, request: Request, wanted: SqlRequest, arrow: bool, gone: asyncio.Future[None]
 ) -> Response:
-    work = asyncio.create_task(_run(context, host, request, wanted))
+    work = asyncio.create_task(_run(context, host, request, wanted, arrow))
     ends: tuple[asyncio.Future[Any], ...] = (work, gone)
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if not work.done():
@@ -59,11 +59,12 @@ async def _answer(
     return Response(200, _ANSWER % (text, elapsed_ms))
 
 
-async def _run(context: Context, host: Host, request: Request, wanted: SqlRequest) -> list[Result]:
+async def _run(context: Context, host: Host, request: Request, wanted: SqlRequest, arrow: bool) -> list[Result]:
     executor = await context.sql.executor(host)
     principal = request.principal
     await note_statements(context, request, wanted.sql, wanted.params)
-    return await executor.run(wanted.sql, wanted.params, KeyAccess(principal), partial(samples, context, principal))
+    seen = partial(samples, context, principal)
+    return await executor.run(wanted.sql, wanted.params, KeyAccess(principal), seen, arrow)
 
 
 def _encoded(results: list[Result]) -> bytes:
