@@ -159,6 +159,14 @@ class Settings:
         str | None,
         About(Unit.TEXT, "Origins whose web pages may call the server, separated by commas; `*` is any."),
     ] = None
+    allowed_hosts: Annotated[
+        str | None,
+        About(
+            Unit.TEXT,
+            "Host names that requests may address, separated by commas, beside loopback names; `*.example.com` is all "
+            "below it, `*` any. Without keys no others are accepted.",
+        ),
+    ] = None
     drain_ms: Annotated[
         int, About(Unit.MS, "Time that requests in flight have to finish when the server stops.", 0, HOUR_MS)
     ] = 10 * SECOND_MS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proof.mutants.access import ACCESS
 from proof.mutants.core import CORE
 from proof.mutants.edges import EDGES
 from proof.mutants.engine import ENGINE
@@ -13,6 +14,7 @@ from proof.mutants.storage import STORAGE
 from proof.mutants.volatile import VOLATILE
 
 ALL: tuple[Mutant, ...] = (
+    *ACCESS,
     *CORE,
     *EDGES,
     *ENGINE,

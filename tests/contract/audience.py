@@ -30,12 +30,12 @@ def say(line: str) -> None:
 async def listen(port: int, topic: str) -> Connection:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = json.dumps({"topics": {topic: {"tail": True}}}).encode()
-    head = b"POST /v0/watch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = b"POST /v0/watch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     writer.write(head % len(body) + body)
     answer = await reader.readuntil(b"\r\n\r\n")
     size = int(re.search(rb"Content-Length: (\d+)", answer)[1])  # type: ignore[index]
     url = json.loads(await reader.readexactly(size))["stream_url"]
-    writer.write(b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % url.encode())
+    writer.write(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % url.encode())
     await reader.readuntil(b"event: caught-up\n")
     return reader, writer
 

@@ -114,7 +114,7 @@ async def test_claims_on_an_open_connection_end_with_the_key(tmp_path: Path) -> 
         await served.api.write("jobs", *range(20))
         body = b'{"node":"n","max":1}'
         request = (
-            b"POST /v0/topics/jobs/claim HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v0/topics/jobs/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Authorization: Bearer %b\r\nContent-Length: %d\r\n\r\n%b" % (new["key"].encode(), len(body), body)
         )
         reader, writer = await asyncio.open_connection(served.api.address.hostname, served.api.address.port)

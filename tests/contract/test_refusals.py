@@ -13,7 +13,7 @@ import pytest
 from tests.client.rig import soon
 from tests.server.api import Api, serving
 
-HEAD = b"POST /v0/topics/jobs HTTP/1.1\r\nHost: x\r\n"
+HEAD = b"POST /v0/topics/jobs HTTP/1.1\r\nHost: localhost\r\n"
 REFUSED: dict[str, tuple[bytes, int, str, str]] = {
     "no HTTP": (b"hello\r\n\r\n", 400, "invalid_request", ""),
     "long head": (b"GET / HTTP/1.1\r\nX: " + b"x" * 200_000, 431, "headers_too_large", ""),

@@ -20,7 +20,7 @@ async def event_stream(rig: Rig) -> bytes:
     rig.api.key = "all"
     await rig.api.write("jobs", 1)
     wid = (await rig.api.post("/v0/watch", {"topics": {"jobs": {}}})).body["wid"]
-    return f"GET /v0/watch/{wid} HTTP/1.1\r\nHost: x\r\n{KEY}\r\n".encode()
+    return f"GET /v0/watch/{wid} HTTP/1.1\r\nHost: localhost\r\n{KEY}\r\n".encode()
 
 
 async def web_socket(rig: Rig) -> bytes:
@@ -30,7 +30,7 @@ async def web_socket(rig: Rig) -> bytes:
 async def job_stream(rig: Rig) -> bytes:
     rig.api.key = "all"
     await rig.api.put("/v0/topics/jobs", {"type": "queue"})
-    return f"GET /v0/topics/jobs/work?node=w&max=1000 HTTP/1.1\r\nHost: x\r\n{KEY}\r\n".encode()
+    return f"GET /v0/topics/jobs/work?node=w&max=1000 HTTP/1.1\r\nHost: localhost\r\n{KEY}\r\n".encode()
 
 
 KINDS: dict[str, Callable[[Rig], Awaitable[bytes]]] = {
@@ -146,7 +146,7 @@ def test_at_the_cap_a_session_is_taken_over_from_its_own_half_open_stream(tmp_pa
         refused, stranger = await open_stream(rig, await event_stream(rig))
         assert refused == 429
         # Neither who asks about it nor who may not read it takes anything from the one who does.
-        for change in ((b"GET", b"HEAD"), (b"Host: x", b"Host: x\r\nAccept: text/html")):
+        for change in ((b"GET", b"HEAD"), (b"Host: localhost", b"Host: localhost\r\nAccept: text/html")):
             refused, other = await open_stream(rig, request.replace(*change))
             assert refused in (200, 406)
             other.writer.close()

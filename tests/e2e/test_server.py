@@ -77,7 +77,7 @@ def test_a_signal_answers_who_waits_and_who_writes(tmp_path: Path, number: int) 
         # Half a request is one in flight: the rest comes while the server drains.
         half = socket.create_connection(writer.address)
         body = b'{"records": [{"data": 2}]}'
-        head = b"POST /v0/topics/orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = b"POST /v0/topics/orders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         half.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body[:5])
         write(writer, "orders-more", 1)
         server.process.send_signal(number)
@@ -124,7 +124,7 @@ def test_a_request_that_never_ends_is_cut_off_when_the_time_is_over(tmp_path: Pa
     with served(tmp_path / "data", "--drain-ms", "50") as server, server.connect() as caller:
         write(caller, "orders", 1)
         with socket.create_connection(caller.address) as slow:
-            slow.sendall(b"POST /v0/topics/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+            slow.sendall(b"POST /v0/topics/orders HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
             write(caller, "orders", 2)
             assert server.stop() == 0
         assert server.said[-1]["cut_off"] == 1
@@ -133,7 +133,7 @@ def test_a_request_that_never_ends_is_cut_off_when_the_time_is_over(tmp_path: Pa
 def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with served(tmp_path / "data", "--drain-ms", "1h") as server, server.connect() as caller:
         slow = socket.create_connection(caller.address)
-        slow.sendall(b"POST /v0/topics/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        slow.sendall(b"POST /v0/topics/orders HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
         write(caller, "orders", 1)
         server.process.send_signal(signal.SIGTERM)
         server.wait_for("draining")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from tests.server.accountrig import ADMIN_KEY, Browser, Served
 from topics.accountmodel import SCOPES_OF_ROLE, Role
+from topics.server.pageorigins import SAFE_METHODS
 from topics.server.principal import ALL_SCOPES, NO_SCOPE, Scope, scopes_of
-from topics.server.websessions import SAFE_METHODS
 
 OWN_PREFIX = "mine."
 FOREIGN_PREFIX = "theirs."
@@ -72,15 +72,15 @@ async def everybody(served: Served) -> list[Asker]:
         with_key("a key for everything", ADMIN_KEY, scopes=ALL_SCOPES),
         with_key("a managed key", managed[1], scopes=ALL_SCOPES, names=(OWN_PREFIX,)),
         with_key("a key for other names", FOREIGN_KEY, scopes=ALL_SCOPES, names=(FOREIGN_PREFIX,)),
-        _signed_in("a viewer", viewer, Role.VIEWER),
-        _signed_in("an operator", operator, Role.OPERATOR),
-        _signed_in("an admin", admin, Role.ADMIN),
-        _signed_in("an admin without the CSRF token", admin, Role.ADMIN, csrf=""),
-        _signed_in("an admin with a wrong CSRF token", admin, Role.ADMIN, csrf="forged"),
+        signed_in("a viewer", viewer, Role.VIEWER),
+        signed_in("an operator", operator, Role.OPERATOR),
+        signed_in("an admin", admin, Role.ADMIN),
+        signed_in("an admin without the CSRF token", admin, Role.ADMIN, csrf=""),
+        signed_in("an admin with a wrong CSRF token", admin, Role.ADMIN, csrf="forged"),
     ]
 
 
-def _signed_in(name: str, browser: Browser, role: Role, csrf: str | None = None) -> Asker:
+def signed_in(name: str, browser: Browser, role: Role, csrf: str | None = None) -> Asker:
     cookies = "; ".join(f"{cookie}={value}" for cookie, value in browser.cookies.items())
     token = browser.cookies["topics_csrf"] if csrf is None else csrf
     headers = {"Cookie": cookies} | ({"X-CSRF-Token": token} if token else {})

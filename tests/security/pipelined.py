@@ -23,7 +23,7 @@ class Asked:
 
     @property
     def text(self) -> bytes:
-        lines = {"Host": "topics", **self.headers}
+        lines = {"Host": "localhost", **self.headers}
         if self.body:
             lines |= {"Content-Type": "application/json", "Content-Length": str(len(self.body))}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())

@@ -11,7 +11,7 @@ from tests.client.rig import on_loop, soon
 from tests.security.counting import Count
 from tests.server.api import serving
 
-HOST = b"Host: topics\r\n"
+HOST = b"Host: localhost\r\n"
 POST = b"POST /v0/topics/a HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 HIDDEN = b"DELETE /v0/topics/hidden?force=true HTTP/1.1\r\n" + HOST + b"\r\n"
 """What must never be taken for a request of its own."""

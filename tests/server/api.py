@@ -55,7 +55,7 @@ class Api:
     ) -> Answer:
         """One request on a connection of its own. `bytes` are sent as they are, everything else as JSON."""
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {"Host": "topics", "Connection": "close"}
+        sent = {"Host": "localhost", "Connection": "close"}
         if body is not None:
             sent |= {"Content-Type": JSON, "Content-Length": str(len(content))}
         if self.key is not None:

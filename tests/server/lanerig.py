@@ -30,7 +30,7 @@ TOPIC = "orders"
 
 
 def write(body: bytes, *headers: str, topic: str = TOPIC) -> bytes:
-    lines = [f"POST /v0/topics/{topic} HTTP/1.1", "Host: here", "Content-Type: application/json", *headers]
+    lines = [f"POST /v0/topics/{topic} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
 
@@ -90,7 +90,7 @@ class LaneRig:
     async def ask(self, method: str, path: str, body: object = None, *headers: str) -> Answer:
         caller = await self.call(known=False)
         content = b"" if body is None else json.dumps(body).encode()
-        lines = [f"{method} {path} HTTP/1.1", "Host: here", "Content-Type: application/json", *headers]
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
         caller.send("\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content)
         return await caller.answer()
 

@@ -324,7 +324,7 @@ def test_no_output_of_a_server_has_a_key_in_it(tmp_path: Path, heard: Heard) -> 
 async def ask(url: str, target: str, authorization: str, body: bytes) -> bytes:
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    head = f"{target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: {authorization}\r\n"
+    head = f"{target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: {authorization}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     answer = await reader.read()

@@ -31,7 +31,7 @@ async def fill(api: Api) -> None:
 async def begun(api: Api) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A download of which nothing but the first line has been read."""
     reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port, limit=1024)
-    writer.write(b"GET /v0/backup HTTP/1.1\r\nHost: topics\r\n\r\n")
+    writer.write(b"GET /v0/backup HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert b"200" in await soon(reader.readline())
     assert await metric(api, "topics_backup_running") == 1
     return reader, writer
@@ -125,9 +125,9 @@ async def test_a_backup_behind_answers_that_nobody_reads_is_not_read_into_memory
         head = (await api.get("/v0/topics/orders")).body["head_seq"]
         _, writer = await asyncio.open_connection(api.address.hostname, api.address.port, limit=1024)
         body = json.dumps({"limit": 1000, "wait_ms": 30_000, "from_seq": head}).encode()
-        ask = b"POST /v0/topics/orders/diff HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        ask = b"POST /v0/topics/orders/diff HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         ask += b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-        writer.write(ask * 14 + b"GET /v0/backup HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(ask * 14 + b"GET /v0/backup HTTP/1.1\r\nHost: localhost\r\n\r\n")
         while not await metric(api, "topics_backup_running"):
             await asyncio.sleep(0)
         await api.write("orders", *["x" * 100_000] * 30)

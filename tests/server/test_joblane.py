@@ -22,7 +22,7 @@ LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
 def ask(verb: str, body: object, *headers: str) -> bytes:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"POST /v0/topics/{QUEUE}/{verb} HTTP/1.1", "Host: here", "Content-Type: application/json", *headers]
+    lines = [f"POST /v0/topics/{QUEUE}/{verb} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
     return "\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content
 
 

@@ -22,7 +22,7 @@ from topics.testing import SimClock
 PATH = "/v0/ws"
 GUARD_S = 60.0
 HANDSHAKE = (
-    b"GET /v0/ws HTTP/1.1\r\nHost: topics\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"GET /v0/ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 

@@ -108,7 +108,7 @@ async def called(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.
 async def test_messages_may_come_in_any_pieces() -> None:
     async with testing.server() as server, testing.chaos_proxy(server.url, weights={Fault.PASS: 1}) as proxy:
         body = json.dumps({"records": [{"data": "x" * 300_000}]}).encode()
-        head = "POST /v0/topics/t HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        head = "POST /v0/topics/t HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         message = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
         async with called(proxy.url) as (reader, writer):
             for piece in (message[:20], message[20:200_000], message[200_000:]):
@@ -117,7 +117,7 @@ async def test_messages_may_come_in_any_pieces() -> None:
                 await settle()
             assert (await reader.readline()).startswith(b"HTTP/1.1 201 ")
         async with called(proxy.url) as (reader, writer):
-            writer.write(b"POST /v0/topics/t/diff HTTP/1.1\r\nHost: here\r\n\r\n")
+            writer.write(b"POST /v0/topics/t/diff HTTP/1.1\r\nHost: localhost\r\n\r\n")
             answer = await reader.readuntil(b'"caught_up":true')
             assert answer.count(b"x" * 300_000) == 1, "a large answer comes whole"
 
@@ -143,5 +143,5 @@ async def test_a_stream_that_ends_ends_behind_the_proxy_as_well() -> None:
         testing.chaos_proxy(server.url, weights={Fault.PASS: 1}) as proxy,
         called(proxy.url) as (reader, writer),
     ):
-        writer.write(b"GET /v0/backup HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        writer.write(b"GET /v0/backup HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).endswith(b"0\r\n\r\n")

@@ -28,14 +28,15 @@ from topics.errors import InvalidSetting
 from topics.server.accesslog import with_access_log, with_refusals_logged
 from topics.server.answers import failure
 from topics.server.audit import Audit
-from topics.server.auth import check_bind
+from topics.server.auth import asks_for_keys, check_bind
 from topics.server.connections import Connections
 from topics.server.context import Context
-from topics.server.cors import Cors
+from topics.server.cors import ANY, Cors
 from topics.server.desk import link_to
 from topics.server.dispatch import Dispatcher
 from topics.server.grpcdoor import grpc_listener
 from topics.server.hashing import Hashing
+from topics.server.hostnames import AllowedHosts
 from topics.server.httpoptions import HttpOptions
 from topics.server.lane import Lane
 from topics.server.listener import stop_listening
@@ -44,6 +45,7 @@ from topics.server.message import Dispatch, Refuse
 from topics.server.observing import Observer
 from topics.server.openfiles import connections_max, reserved_files
 from topics.server.overruns import Overruns
+from topics.server.pageorigins import PageOrigins
 from topics.server.signing import Signing
 from topics.server.table import EVERYTHING, Table
 from topics.server.tracing import spans_for
@@ -150,6 +152,8 @@ class Server:
         log.info("listening", extra=told)
         if not self._context.authenticator.is_on:
             log.warning("authentication is off: everybody who reaches the address may do everything")
+            if ANY in self._options.cors.origins:
+                log.warning("TOPICS_CORS_ORIGINS=* without keys: every web page may do everything")
         self._connections.start()
         self._context.throttle.start(asyncio.get_running_loop())
         self._overruns.start(asyncio.get_running_loop())
@@ -309,7 +313,10 @@ class Server:
 
 
 def _http_options(settings: Settings) -> HttpOptions:
-    return HttpOptions(body_bytes_max=settings.max_body_bytes, cors=Cors.of(settings.cors_origins))
+    keys = asks_for_keys(settings)
+    pages = PageOrigins(Cors.of(settings.cors_origins), keys)
+    hosts = AllowedHosts.of(settings, keys)
+    return HttpOptions(body_bytes_max=settings.max_body_bytes, cors=pages.cors, hosts=hosts, pages=pages)
 
 
 def _dispatch(dispatcher: Dispatcher, context: Context, table: Table, spans: Spans | None) -> Dispatch:

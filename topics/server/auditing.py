@@ -13,9 +13,10 @@ from topics.jsontext import NOT_UNDERSTOOD
 from topics.server.audit import BEGUN, DONE
 from topics.server.context import Context
 from topics.server.message import Request
+from topics.server.pageorigins import SAFE_METHODS
 from topics.server.principal import Scope
 from topics.server.route import Route
-from topics.server.websessions import SAFE_METHODS, address_of
+from topics.server.websessions import address_of
 
 OVER_HTTP = "http"
 

@@ -230,10 +230,13 @@ def _parse_prefixes(text: str) -> tuple[str, ...]:
     return tuple(prefixes)
 
 
+def asks_for_keys(settings: Settings) -> bool:
+    return settings.api_keys is not None or settings.auth
+
+
 def check_bind(settings: Settings) -> None:
     """Refuse to be open to the world without keys."""
-    is_on = settings.api_keys is not None or settings.auth
-    if is_on or settings.allow_insecure_no_auth or is_loopback(settings.host):
+    if asks_for_keys(settings) or settings.allow_insecure_no_auth or is_loopback(settings.host):
         return
     raise InvalidSetting(
         f"TOPICS_HOST={settings.host} can be reached from outside and no keys are configured: expected keys in "

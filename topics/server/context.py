@@ -15,6 +15,7 @@ from topics.errors import NotReady, ShuttingDown
 from topics.server.audit import Audit
 from topics.server.auth import Authenticator
 from topics.server.confirmations import Confirmations
+from topics.server.cors import Cors
 from topics.server.hashing import Hashing
 from topics.server.heading import Heading
 from topics.server.heaplatency import HeapLatency
@@ -23,6 +24,7 @@ from topics.server.intake.turns import Turns
 from topics.server.managedkeys import ManagedKeys
 from topics.server.message import Response
 from topics.server.openstreams import OpenStreams
+from topics.server.pageorigins import PageOrigins
 from topics.server.quota import Quota
 from topics.server.sessions import Sessions
 from topics.server.signin import Door
@@ -62,6 +64,8 @@ class Context:
     """How answers begin; the connections keep its time."""
     authenticator: Authenticator = field(init=False)
     """Takes the keys out of the settings: making a context fails when they are malformed."""
+    pages: PageOrigins = field(init=False)
+    """The web pages that may change something."""
     stream_tokens: StreamTokens = field(init=False)
     sessions: Sessions = field(init=False)
     """Of those who watch, between and during their streams."""
@@ -91,6 +95,7 @@ class Context:
         self.door = Door(self.hashing, self.clock)
         settings = self.settings
         self.held = HeldBytes.of(settings)
+        self.pages = PageOrigins(Cors.of(settings.cors_origins), self.authenticator.is_on)
         self.stream_tokens = StreamTokens.of(settings, self.authenticator, self.clock)
         self.quota = Quota(
             settings.max_inflight_per_key, settings.max_sse_connections, settings.max_sse_connections_per_key

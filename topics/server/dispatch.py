@@ -22,12 +22,14 @@ from topics.server.intake.headcheck import Verified
 from topics.server.intake.order import Order
 from topics.server.managedkeys import Unverified
 from topics.server.message import Reply, Request, Response
+from topics.server.pageorigins import SAFE_METHODS
 from topics.server.principal import EVERYBODY, NO_SCOPE, Principal
 from topics.server.quota import Quota, Release
 from topics.server.requesthead import RequestHead
 from topics.server.route import Route
 from topics.server.routes.web import page
 from topics.server.streaming import StreamResponse
+from topics.server.streamtokens import query_token
 from topics.server.table import Table
 from topics.server.traffic import RouteTraffic
 from topics.server.websessions import address_of
@@ -50,6 +52,7 @@ class Dispatcher:
         self._quota = quota
         # By identity: hashing a route would take longer than all else that is done for a small write.
         self._noted_ids = frozenset(id(route) for route in table.routes if is_noted(route))
+        self._acting_ids = frozenset(id(route) for route in table.routes if route.method in SAFE_METHODS and route.acts)
 
     def __call__(self, request: Request, reply: Reply) -> None:
         try:
@@ -112,6 +115,8 @@ class Dispatcher:
             reply(Response(204, headers=((b"Allow", allow.encode()),)))
             return
         route, request.params = self._table.find(request.method, request.path)
+        if id(route) in self._acting_ids and not (route.query_token and self._brings_token(request)):
+            self._context.pages.check(request.headers)
         traffic = self._context.traffic.of(route.method, route.path)
         if traffic.arrived():
             reply = self._timed(traffic, request, reply)
@@ -119,6 +124,10 @@ class Dispatcher:
             self._admit(route, request, reply)
         except Unverified as unverified:
             later(self._context, request, reply, self._verify(route, request, unverified))
+
+    def _brings_token(self, request: Request) -> bool:
+        """Whether a stream is asked for with a token in its address, which is looked at in place of a session."""
+        return self._authenticator.is_on and bool(query_token(request.query))
 
     async def _verify(self, route: Route, request: Request, unverified: Unverified) -> Response:
         """A key that nobody has shown before: its secret is compared on a thread, and then it is a request like any."""

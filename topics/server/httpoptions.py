@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from topics.limits import BODY_BYTES_DEFAULT, KIB
 from topics.server.cors import NO_CORS, Cors
+from topics.server.hostnames import AllowedHosts
+from topics.server.pageorigins import PageOrigins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +34,7 @@ class HttpOptions:
     gzip_bytes_min: int = 1 * KIB
     """Smaller answers are not worth compressing."""
     cors: Cors = NO_CORS
+    hosts: AllowedHosts | None = None
+    """Host names that requests may give; None is any."""
+    pages: PageOrigins | None = None
+    """Web pages that may change something; None is any."""

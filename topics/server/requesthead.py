@@ -13,7 +13,7 @@ from typing import Final
 from topics.errors import ExpectationFailed, InvalidRequest, PayloadTooLarge
 from topics.server.encoding import accepts_gzip, is_gzip
 from topics.server.httpoptions import HttpOptions
-from topics.server.target import parse_target
+from topics.server.target import authority_in, parse_target
 
 ONCE: Final = frozenset({"host", "content-length", "transfer-encoding", "content-encoding", "expect"})
 """Headers that a request may have once at most."""
@@ -59,6 +59,7 @@ class RequestHead:
             raise InvalidRequest("CONNECT is not offered: this is no proxy", expected="GET, POST, PUT, PATCH or DELETE")
         self.path, self.query = parse_target(target)
         self.method = method
+        self._check_sender(target, options)
         self.head_only = method == "HEAD"
         """A HEAD is answered as a GET whose body stays here."""
         self.gzip_body = is_gzip(headers.get("content-encoding", ""))
@@ -74,6 +75,13 @@ class RequestHead:
     def repeatable(self) -> bool:
         """Whether the same bytes always begin the same kind of message, whose body has a known length."""
         return self.keep_alive and not self.chunked and not self.awaits_continue and "upgrade" not in self.headers
+
+    def _check_sender(self, target: bytes, options: HttpOptions) -> None:
+        """Refuse what a web page of another site sends. No body is taken then, and no head like it is remembered."""
+        if options.hosts is not None:
+            options.hosts.check(self.headers.get("host"), authority_in(target))
+        if options.pages is not None:
+            options.pages.check_method(self.method, self.headers)
 
     def _check_framing(self, body_bytes_max: int) -> None:
         headers = self.headers

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from topics.server.intake.order import Order
 from topics.server.message import Reply, Request
+from topics.server.pageorigins import SAFE_METHODS
 from topics.server.principal import Scope
 
 if TYPE_CHECKING:
     from topics.server.context import Context
 
+ACTING_SCOPES = Scope.WRITE | Scope.DELETE
 Handler = Callable[["Context", Request, Reply], None]
 """Answers by calling `reply`, now or later. Raises `TopicsError` for what it refuses at once."""
 
@@ -55,3 +57,9 @@ class Route:
     """Whether the dispatch notes it in the audit log; None is what its method and scope say (`auditing.py`)."""
     query_token: bool = False
     """Whether a stream token, or for development a key, may come as `?token=`."""
+
+    @property
+    def acts(self) -> bool:
+        """Whether its requests do more than read."""
+        takes_commands = self.keyed and self.streams
+        return bool(self.method not in SAFE_METHODS or self.scope & ACTING_SCOPES or self.noted or takes_commands)

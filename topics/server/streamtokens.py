@@ -81,7 +81,7 @@ class StreamTokens:
         """Who opens a stream: by header as always, or by the first `token` of the query."""
         if "authorization" in request.headers or not self._authenticator.is_on:
             return self._authenticator.authenticate(request)
-        token = _query_token(request.query)
+        token = query_token(request.query)
         claims = self._read(token)
         if claims is None:
             if not token:
@@ -126,7 +126,7 @@ class StreamTokens:
         return hmac.digest(self._secret, b"topics stream " + purpose + b":" + content, "sha256")
 
 
-def _query_token(query: str) -> str:
+def query_token(query: str) -> str:
     """The first of several, as browsers and proxies may add their own behind it; empty when there is none."""
     pairs = parse_qsl(query, keep_blank_values=True, errors="replace")
     return next((value for name, value in pairs if name == QUERY_NAME), "")

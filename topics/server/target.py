@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote_to_bytes
 
 from topics.errors import InvalidRequest
 
+_AUTHORITY_END = re.compile(rb"[/?#]")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -26,6 +28,14 @@ def parse_target(target: bytes) -> tuple[str, str]:
         return path.decode(), query.decode()
     except UnicodeDecodeError as error:
         raise _refuse(target, f"is not UTF-8 when decoded ({error.reason} at byte {error.start})") from None
+
+
+def authority_in(target: bytes) -> str | None:
+    """The `host:port` of a target like `http://host:port/path`; None when it has none."""
+    if target.startswith(b"/"):
+        return None
+    _, separator, rest = target.partition(b"://")
+    return _AUTHORITY_END.split(rest, 1)[0].decode("latin-1") if separator else None
 
 
 def _without_authority(text: bytes) -> bytes:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,6 +23,7 @@ from topics.core.accounts import Accounts
 from topics.errors import Forbidden, Unauthorized
 from topics.limits import DAY_MS, SECOND_MS
 from topics.server.message import Request
+from topics.server.pageorigins import SAFE_METHODS, is_same_origin
 from topics.server.principal import Principal, scopes_of
 from topics.server.signing import Signing
 
@@ -37,7 +37,6 @@ GRACE_MS: Final = 10 * SECOND_MS
 REFRESH_PATH: Final = "/v1/auth"
 OWNER_START: Final = "session:"
 ADDRESS_CHARS_MAX: Final = 64
-SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 SetCookie = tuple[bytes, bytes]
 
@@ -122,7 +121,7 @@ class WebSessions:
     def check_origin(self, request: Request) -> None:
         """A page of another origin may not use a session, whatever the browser sends along."""
         origin = request.headers.get("origin")
-        if origin is not None and _place_of(origin) != request.headers.get("host", ""):
+        if origin is not None and not is_same_origin(origin, request.headers.get("host", "")):
             raise Forbidden("a session works for pages of this server only; use a key elsewhere", header="origin")
 
     # ---- cookies
@@ -168,14 +167,6 @@ def address_of(request: Request, forwarded: bool) -> str:
     """Where a request comes from. Of the list of a proxy that is believed the last counts: it alone is its own."""
     said = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip() if forwarded else ""
     return said[:ADDRESS_CHARS_MAX] or request.peer
-
-
-def _place_of(origin: str) -> str | None:
-    """Host and port of an origin; None when it is no address at all."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return None
 
 
 def cookies_of(request: Request) -> Mapping[str, str]:

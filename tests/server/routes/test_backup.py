@@ -32,7 +32,7 @@ async def download(api: Api, query: str = "", method: str = "GET") -> tuple[str,
     """Head and body, as HTTP/1.0 has them: bare bytes to the end of the connection."""
     reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
     try:
-        writer.write(f"{method} /v0/backup{query} HTTP/1.0\r\nHost: topics\r\n\r\n".encode())
+        writer.write(f"{method} /v0/backup{query} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
         head, _, body = (await soon(reader.read())).partition(b"\r\n\r\n")
         return head.decode().lower(), body
     finally:
@@ -113,7 +113,7 @@ async def test_one_at_a_time(tmp_path: Path) -> None:
         for _ in range(10):
             await api.write("orders", *["x" * 100_000] * 30)  # More than sockets hold.
         reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
-        writer.write(b"GET /v0/backup HTTP/1.1\r\nHost: topics\r\n\r\n")
+        writer.write(b"GET /v0/backup HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await soon(reader.readline())
         answer = await api.get("/v0/backup")
         assert answer.refusal == (429, "throttled") and answer.error["detail"]["limit"] == "backups"

@@ -190,7 +190,7 @@ async def test_who_waits_and_goes_away_gets_nothing(tmp_path: Path) -> None:
         group = Consumers(api)
         reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
         body = b'{"wait_ms":30000}'
-        writer.write(b"POST %b/consume HTTP/1.1\r\nHost: t\r\n" % group.path.encode())
+        writer.write(b"POST %b/consume HTTP/1.1\r\nHost: localhost\r\n" % group.path.encode())
         writer.write(b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
         while not (await _metric(api, "topics_group_consumes_waiting")):
             await asyncio.sleep(0)

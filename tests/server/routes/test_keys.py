@@ -161,7 +161,7 @@ async def test_a_connection_that_stays_open_is_cut_off_too(tmp_path: Path) -> No
         new = await made(served)
         body = b'{"records":[{"data":1}]}'
         request = (
-            b"POST /v0/topics/t HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v0/topics/t HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Authorization: Bearer %b\r\nContent-Length: %d\r\n\r\n%b" % (new["key"].encode(), len(body), body)
         )
         reader, writer = await asyncio.open_connection(served.api.address.hostname, served.api.address.port)

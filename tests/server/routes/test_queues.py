@@ -128,7 +128,7 @@ async def test_who_goes_away_while_waiting_is_leased_nothing(tmp_path: Path, how
         await jobs.create()
         reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
         body = b'{"node":"gone","wait_ms":30000}'
-        head = "POST /v0/topics/jobs/claim HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST /v0/topics/jobs/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
         async def waiting(count: int) -> None:

@@ -146,9 +146,8 @@ def test_who_hangs_up_ends_the_query(tmp_path: Path) -> None:
         endless = "SELECT count(*) FROM range(1000000000000) a, range(1000000000000) b WHERE a.range % 7 = b.range % 9"
         body = json.dumps({"sql": endless}).encode()
         _, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
-        head = (
-            f"POST /v0/sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
+        head = f"POST /v0/sql HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        head += "Content-Type: application/json\r\n\r\n"
         writer.write(head.encode() + body)
         await writer.drain()
         writer.close()

@@ -26,7 +26,7 @@ async def opening(api: Api, path: str) -> int:
     """The status of a stream, which is left again at once."""
     reader, writer = await asyncio.open_connection(api.address.hostname, api.address.port)
     try:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         return int((await reader.readuntil(b"\r\n\r\n")).split()[1])
     finally:
         writer.close()

@@ -14,12 +14,10 @@ from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFact
 from websockets.http11 import Request as Handshake
 from websockets.server import ServerProtocol
 
-from topics.core.names import shorten
-from topics.errors import Forbidden, InvalidRequest, UpgradeRequired
+from topics.errors import InvalidRequest, UpgradeRequired
 from topics.server.context import Context
-from topics.server.cors import Cors
 from topics.server.message import Reply, Request
-from topics.server.principal import EVERYBODY, NO_SCOPE
+from topics.server.principal import NO_SCOPE
 from topics.server.route import Operation, Route
 from topics.server.shapes import answer as json_answer
 from topics.server.streaming import Upgrade
@@ -34,8 +32,6 @@ _Lines = tuple[tuple[bytes, bytes], ...]
 def open_socket(context: Context, request: Request, reply: Reply) -> None:
     context.ready()
     headers, extensions = _shake_hands(request, context.settings.ws_compression)
-    if request.principal is EVERYBODY:
-        _check_origin(request, Cors.of(context.settings.cors_origins))
     socket = WebSocket(context, request.principal, request.request_id, extensions)
     buffer_bytes = context.settings.watch_buffer_bytes
     reply(Upgrade(SWITCHING_PROTOCOLS, headers=headers, outlet=socket, buffer_bytes=buffer_bytes))
@@ -56,16 +52,6 @@ def _shake_hands(request: Request, compression: bool) -> tuple[_Lines, list[Exte
         raise InvalidRequest(f"this is no WebSocket handshake: {error}", expected=expected)
     lines = ((name.encode(), value.encode()) for name, value in answer.headers.raw_items() if name != "Date")
     return tuple(lines), list(negotiation.extensions)
-
-
-def _check_origin(request: Request, cors: Cors) -> None:
-    """A page of somebody else must not reach a server on its visitor's machine."""
-    origin = request.headers.get("origin")
-    if origin is None or cors.allows(origin) or origin.partition("://")[2] == request.headers.get("host"):
-        return
-    raise Forbidden(
-        f"pages of {shorten(origin)} may not connect: name the origin in TOPICS_CORS_ORIGINS", field="origin"
-    )
 
 
 ROUTES = (

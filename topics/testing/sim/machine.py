@@ -54,6 +54,7 @@ SHARDS = 2
 SETTINGS = setting_table.build(
     {
         "data_dir": "/data",
+        "allowed_hosts": "topics",
         "no_grpc": True,
         "wal_shards": SHARDS,
         "wal_file_bytes": 16 << 10,

@@ -1,0 +1,52 @@
+"""Mutants of who may do what: names, pages, keys of tenants, and what the audit log shows."""
+
+from __future__ import annotations
+
+from proof.mutants.mutant import Mutant
+
+_PAGES = "topics/server/pageorigins.py"
+_HEAD = "topics/server/requesthead.py"
+_SECURITY = "tests/security/test_pages.py::"
+
+ACCESS = (
+    Mutant(
+        "host-name-unchecked",
+        "a server without keys answers under loopback names only",
+        _HEAD,
+        "        if options.hosts is not None:\n",
+        "        if False:\n",
+        (_SECURITY + "test_rebound_page_gets_no_answer_from_any_route",),
+    ),
+    Mutant(
+        "host-in-target-unchecked",
+        "the name in an absolute target counts as much as the one in Host",
+        _HEAD,
+        'options.hosts.check(self.headers.get("host"), authority_in(target))',
+        'options.hosts.check(self.headers.get("host"))',
+        (_SECURITY + "test_absolute_target_and_missing_host_are_judged_too",),
+    ),
+    Mutant(
+        "foreign-origin-accepted",
+        "a page of another origin changes nothing",
+        _PAGES,
+        "        if not is_own or site in FOREIGN_SITES:\n",
+        "        if site in FOREIGN_SITES:\n",
+        (_SECURITY + "test_foreign_page_changes_nothing_by_any_route",),
+    ),
+    Mutant(
+        "foreign-site-accepted",
+        "a page that names no origin changes nothing either",
+        _PAGES,
+        "        if not is_own or site in FOREIGN_SITES:\n",
+        "        if not is_own:\n",
+        (_SECURITY + "test_foreign_page_changes_nothing_by_any_route",),
+    ),
+    Mutant(
+        "read-that-acts-unchecked",
+        "a stream that takes jobs is no read",
+        "topics/server/dispatch.py",
+        "            self._context.pages.check(request.headers)\n",
+        "            pass\n",
+        (_SECURITY + "test_foreign_page_changes_nothing_by_any_route",),
+    ),
+)
