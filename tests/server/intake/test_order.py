@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.server.httprig import Caller, both_loops, get, run
+from tests.server.httprig import Caller, both_loops, run
 from tests.server.lanerig import LaneRig, answers, body_of, plain, reached, serving
 
 
 def request(method: str, path: str, body: object = None) -> bytes:
     content = b"" if body is None else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "Host: here", "Content-Type: application/json"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     return "\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content
 
 
@@ -84,7 +84,7 @@ def test_diff_behind_the_delete_of_its_topic_does_not_find_it(tmp_path: Path) ->
         async with serving(tmp_path) as rig:
             for _ in range(5):
                 given = await pipelined(
-                    rig, write(1), request("DELETE", "/v0/topics/orders"), diff(), get("/v0/topics/orders")
+                    rig, write(1), request("DELETE", "/v0/topics/orders"), diff(), request("GET", "/v0/topics/orders")
                 )
                 assert [status for status, _ in given] == [201, 200, 404, 404]
 
@@ -156,7 +156,7 @@ def test_safe_requests_of_one_connection_run_beside_each_other(tmp_path: Path) -
         async with serving(tmp_path) as rig:
             await rig.ask("PUT", "/v0/topics/orders", {})
             caller = await rig.call(known=False)
-            caller.send(diff(wait_ms=30_000) + get("/v0/health") + get("/v0/topics/orders"))
+            caller.send(diff(wait_ms=30_000) + request("GET", "/v0/health") + request("GET", "/v0/topics/orders"))
             while rig.context.traffic.of("GET", "/v0/topics/{topic}").requests == 0:
                 await asyncio.sleep(0)
             assert rig.context.traffic.of("GET", "/v0/health").requests == 1
