@@ -165,7 +165,9 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
         return await self._submit(Drop(topic, if_empty), Dropped)
 
     async def state(self, topic: str, *, partition: int, touch: bool) -> TopicState:
-        return self._open_host().engine.state(topic, partition, touch)
+        host = self._open_host()
+        await host.freshened(topic)
+        return host.engine.state(topic, partition, touch)
 
     async def report_archive(
         self, topic: str, archive: str, upto_seq: int, *, location: str, partition: int, epoch: int | None
@@ -179,7 +181,9 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
 
     async def topics(self, *, prefix: str, after: str, limit: int) -> list[TopicState]:
         await _give_way()
-        return self._open_host().engine.topics(prefix, after, limit)
+        host = self._open_host()
+        await host.freshened(*host.fed())
+        return host.engine.topics(prefix, after, limit)
 
     # ---- records
 
@@ -201,6 +205,7 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
         await _give_way()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(request.wait_ms, WAIT_MS_MAX) / 1000
+        await self._open_host().freshened(topic)
         page = self._read(topic, request, request.from_seq)
         waiting = request.wait_ms > 0
         while waiting and not page.count and page.tombstone is None and page.caught_up:

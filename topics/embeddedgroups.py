@@ -113,7 +113,11 @@ class EmbeddedGroups:
         return await self._submit(DropGroup(topic, group), DroppedGroup)
 
     async def group_state(self, topic: str, group: str, *, partition: int) -> GroupState:
-        return self._open_host().engine.groups.state(topic, group, partition)
+        host = self._open_host()
+        await host.freshened(topic)
+        return host.engine.groups.state(topic, group, partition)
 
     async def groups(self, topic: str) -> list[GroupState]:
-        return self._open_host().engine.groups.list(topic)
+        host = self._open_host()
+        await host.freshened(topic)
+        return host.engine.groups.list(topic)

@@ -24,6 +24,7 @@ from topics.core.heapcommands import (
     Reprioritize,
 )
 from topics.engine.deadsteps import dead_steps
+from topics.engine.heaping import Heaping
 from topics.engine.host import Host
 from topics.errors import Throttled, TopicsError
 from topics.heapmodel import (
@@ -71,6 +72,12 @@ class EmbeddedHeaps:
         assert isinstance(reply, kind)
         return reply
 
+    async def _read(self, topic: str) -> Heaping:
+        """The heaps, when this one and its dead letters have what is on its way to them."""
+        host = self._open_host()
+        await host.freshened(*host.with_letters(topic))
+        return host.engine.heaps
+
     # ---- heaps
 
     async def make_heap(self, topic: str, fields: Mapping[str, object]) -> HeapInfo:
@@ -84,10 +91,12 @@ class EmbeddedHeaps:
         return heaps.info(topic)
 
     async def heap_info(self, topic: str) -> HeapInfo:
-        return self._open_host().engine.heaps.info(topic)
+        return (await self._read(topic)).info(topic)
 
     async def heap_infos(self, *, prefix: str, after: str, limit: int) -> list[HeapInfo]:
-        return self._open_host().engine.heaps.list(prefix, after, limit)
+        host = self._open_host()
+        await host.freshened(*host.fed())
+        return host.engine.heaps.list(prefix, after, limit)
 
     async def drop_heap(self, topic: str) -> None:
         self._open_host().engine.heaps.info(topic)
@@ -122,7 +131,7 @@ class EmbeddedHeaps:
         return await self._submit(ExtendLeases(topic, leases, extension_ms, False), ExtendedLeases)
 
     async def peek(self, topic: str, *, partition: int | None, limit: int, include_dlq: bool) -> PeekedMessages:
-        return self._open_host().engine.heaps.peek(topic, partition, limit, include_dlq)
+        return (await self._read(topic)).peek(topic, partition, limit, include_dlq)
 
     async def reprioritize(self, topic: str, message_id: str, priority: int) -> Reprioritized:
         return await self._submit(Reprioritize(topic, message_id, priority), Reprioritized)
@@ -136,15 +145,17 @@ class EmbeddedHeaps:
     # ---- dead letters
 
     async def dead_letters(self, topic: str, chosen: DeadFilter, *, cursor: str, limit: int) -> DeadPage:
-        return self._open_host().engine.heaps.dead_letters(topic, chosen, cursor, limit)
+        return (await self._read(topic)).dead_letters(topic, chosen, cursor, limit)
 
     async def dead_letter(self, topic: str, message_id: str) -> DeadMessage:
-        return self._open_host().engine.heaps.dead_letter(topic, message_id)
+        return (await self._read(topic)).dead_letter(topic, message_id)
 
     async def replay_dead(self, topic: str, chosen: DeadFilter, limit: int) -> DeadStep:
         host = self._open_host()
+        await host.freshened(*host.with_letters(topic))
         return await dead_steps(host, lambda cursor, most: ReplayDead(topic, chosen, cursor, most), limit)
 
     async def delete_dead(self, topic: str, chosen: DeadFilter, limit: int) -> DeadStep:
         host = self._open_host()
+        await host.freshened(*host.with_letters(topic))
         return await dead_steps(host, lambda cursor, most: DeleteDead(topic, chosen, cursor, most), limit)

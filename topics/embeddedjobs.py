@@ -64,13 +64,16 @@ class EmbeddedJobs:
         return await self._submit(command, CompletedJobs)
 
     async def leases(self, topic: str, request: LeasesRequest) -> LeasePage:
-        engine = self._open_host().engine
+        host = self._open_host()
+        await host.freshened(topic)
+        engine = host.engine
         after = whole("after", request.after, U64_MAX)
         limit = min(whole("limit", request.limit, U64_MAX) or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
         now_ms = engine.now_ms()
         return lease_page(engine.machine, topic, request.partition, after, limit, now_ms, delayed=request.delayed)
 
     async def redrive(self, topic: str, request: RedriveRequest) -> Redriven:
+        await self._open_host().freshened(topic)
         command = Redrive(
             topic,
             request.partition,

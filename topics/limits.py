@@ -114,6 +114,11 @@ PARTITION_CACHE_KEYS_MAX: Final = 16_384
 WAIT_MS_MAX: Final = 30 * SECOND_MS
 """The longest a read waits for something to tell; a longer wait is clamped to it."""
 
+FRESH_READ_MS: Final = 250
+"""The longest a read waits for what routers and dead letters bring to its topic; then it gets what is there."""
+FRESH_READS_MAX: Final = 16_384
+"""Reads that wait for that at a time; one more gets what is there."""
+
 LIMIT_DEFAULT: Final = 256
 """Records in one page or batch, unless the reader says otherwise."""
 BYTE_BUDGET_DEFAULT: Final = 1 * MIB

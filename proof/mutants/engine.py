@@ -20,6 +20,7 @@ _CLAIMING = "topics/engine/claiming.py"
 _GROUPLINE = "topics/engine/groupline.py"
 _GROUPING = "topics/engine/grouping.py"
 _SALVAGE = "topics/engine/salvage.py"
+_FRESHNESS = "topics/engine/freshness.py"
 _TESTS = "tests/engine/"
 
 ENGINE = (
@@ -261,6 +262,38 @@ ENGINE = (
         "            shards |= self._copies.shards_of(log.log_id, outcome.seq)\n",
         "            pass\n",
         (_TESTS + "test_copysync.py::test_write_behind_fsync_copies_waits_for_their_source",),
+    ),
+    Mutant(
+        "destination-read-too-soon",
+        "a read of a destination waits until the copies are visible",
+        _FRESHNESS,
+        "                arrived = arrived and not to_copy and not to_show\n",
+        "                arrived = arrived and not to_copy\n",
+        (_TESTS + "test_freshness.py::test_destination_shows_what_its_source_showed",),
+    ),
+    Mutant(
+        "chain-brought-up-one-hop",
+        "a destination is brought up when what leads to it is",
+        _FRESHNESS,
+        "                read.goals[log.log_id] = log.visible_seq\n",
+        "                pass\n",
+        (_TESTS + "test_freshness.py::test_chain_of_routers_is_brought_up_hop_by_hop",),
+    ),
+    Mutant(
+        "destination-forgotten-to-be-behind",
+        "a destination is behind again with the next write to its source",
+        "topics/engine/forwarding.py",
+        "                self._sources[way.lane.source.log_id].told = False\n",
+        "                pass\n",
+        (_TESTS + "test_freshness.py::test_write_behind_a_read_is_seen_by_the_next_read",),
+    ),
+    Mutant(
+        "dead-letter-not-waited-for",
+        "a read of a dead-letter topic waits for the letters that are on their way",
+        _FRESHNESS,
+        "            moves += towards.get(topic.name, {}).values()\n",
+        "            pass\n",
+        (_TESTS + "test_freshness.py::test_dead_letter_is_there_behind_the_claim_that_made_it",),
     ),
     Mutant(
         "decision-before-its-records",

@@ -106,7 +106,7 @@ class Edge:
         """As after a restart: nothing is known but what is on disk."""
         self.rig.watch.wanted = self.rig._wanted
         self.context = Context(self._settings, RecordLimits(), self.rig.clock, self.rig.clock.now_ms())
-        host: Any = SimpleNamespace(engine=self.rig.engine)
+        host: Any = SimpleNamespace(engine=self.rig.engine, fresh=lambda *topics: self.rig.engine.freshness.of(topics))
         self.context.host = host
         self._dispatch = Dispatcher(self.context, Table(ROUTES), self.context.authenticator, self.context.quota)
 

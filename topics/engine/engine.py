@@ -29,6 +29,7 @@ from topics.engine import admission, writing
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.claiming import Claiming
 from topics.engine.forwarding import Forwarding
+from topics.engine.freshness import Freshness
 from topics.engine.grouping import Grouping
 from topics.engine.heaping import Heaping
 from topics.engine.job import Job
@@ -93,7 +94,7 @@ class Engine:
         self.on_visible: Callable[[Log], None] = self.watch.note
         turn.sync_followed, turn.on_synced = self.watch.strong_logs, self.watch.note
         self._publishing = Publishing(machine, turn, self.now_ms, self.checkpointer.dirty.add)
-        self._moving = Moving(machine, self._add_born, self.now_ms)
+        self.moving = Moving(machine, self._add_born, self.now_ms)
         self.claiming = Claiming(machine, self.add, self._check_fact, self.now_ms, lambda: turn.wanted())
         self.leasing = Leasing(machine, self.now_ms)
         self.groups = Grouping(machine, self.add, self._check_consume, self.now_ms, lambda: turn.wanted())
@@ -103,6 +104,9 @@ class Engine:
         mark_dirty, bytes_max = checkpointer.dirty.add, limits.dirty_bytes_max
         self.forwarding = Forwarding(machine, self.add, self._check_fact, mark_dirty, self.now_ms, clock, bytes_max)
         self.routing = Routing(machine, self.forwarding, self.now_ms)
+        self.freshness = Freshness(machine, self.forwarding, self.moving, turn.stopped, self.now_ms, clock.ticks_ns)
+        self.watch.fresh = lambda topic: self.freshness.of((topic,))
+        self._timed = (self.claiming, self.groups, self.heaps, self.forwarding, self.freshness)
         self._next_checkpoint_ms = self.now_ms() + limits.checkpoint_ms
         self._dirty_bytes = 0
         self._captured_bytes = 0
@@ -148,7 +152,7 @@ class Engine:
         outcome = self.machine.step(command, self.now_ms())
         self.forwarding.follow(command, outcome.reply)
         if isinstance(command, Complete | Redrive | MoveToDlq | NackMessages | ReplayDead):
-            return self._moving.carry(outcome)
+            return self.moving.carry(outcome)
         ticket = self._add_born(outcome, range(next_log_id, self.machine.next_log_id))
         self.watch.dropped(dropped)
         self.claiming.dropped(dropped)
@@ -196,7 +200,7 @@ class Engine:
                 self.groups.note(log)
         ticket = self.turn.add(outcome, born)
         for begun in outcome.moves:
-            self._moving.begin(begun)
+            self.moving.begin(begun)
         return ticket
 
     def shown(self, log: Log) -> None:
@@ -360,10 +364,8 @@ class Engine:
             # Not held back when the disk is behind: this makes room.
             self.add(self.machine.step(Abort(tuple(due)), now_ms))
         self.machine.batches.forget_before(now_ms)
-        self.claiming.tick()
-        self.groups.tick()
-        self.heaps.tick()
-        self.forwarding.tick()
+        for timed in self._timed:
+            timed.tick()
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` and `checkpoint_due` want to be asked next; None while nothing is waiting for a time."""
@@ -372,15 +374,13 @@ class Engine:
             deadlines += [stage.expires_ms for stage in self.machine.batches.stages.values() if not stage.decided]
         if self.checkpointer.dirty and self.checkpoint_possible():
             deadlines.append(self._next_checkpoint_ms)
-        for waiting in (self.claiming, self.groups, self.heaps, self.forwarding):
-            if (waiting_ms := waiting.next_deadline_ms()) is not None:
-                deadlines.append(waiting_ms)
+        deadlines += [due_ms for timed in self._timed if (due_ms := timed.next_deadline_ms()) is not None]
         return min(deadlines, default=None)
 
     def resume(self) -> None:
         """After a recovery: finish the batches and moves that were decided and not finished, count what is out."""
         self._publishing.resume()
-        self._moving.resume()
+        self.moving.resume()
         self.leasing.resume()
         self.groups.resume()
         self.heaps.resume()
@@ -481,7 +481,7 @@ class Engine:
 
     def unsettled(self) -> list[Ticket]:
         """Tickets that need further turns: they are waited for before the commit log is closed."""
-        return [*self.turn.unflushed(), *self._publishing.asking(), *self._moving.under_way()]
+        return [*self.turn.unflushed(), *self._publishing.asking(), *self.moving.under_way()]
 
     def stop(self) -> None:
         """Take no more commands. The host flushes, checkpoints, and then closes."""
@@ -490,6 +490,7 @@ class Engine:
         self.groups.end_waiting()
         self.heaps.close()
         self.forwarding.stop()
+        self.freshness.close()
 
     def close(self) -> None:
         try:

@@ -103,7 +103,16 @@ class Feed:
     def add(self, subscription: Subscription) -> None:
         subscription.group.count += 1
         self._member_count += 1
-        self.join(subscription)
+        # What routers bring here is there before anybody is told to have caught up.
+        coming = self._watch.fresh(self.topic.name)
+        if coming is None:
+            self.join(subscription)
+        else:
+            coming.on_done(lambda done: self._join_late(subscription))
+
+    def _join_late(self, subscription: Subscription) -> None:
+        if subscription.watcher.subscriptions.get(subscription.key) is subscription:
+            self.join(subscription)
 
     def join(self, subscription: Subscription) -> None:
         """Put a subscription where its cursor and phase say, and have a look at it soon."""

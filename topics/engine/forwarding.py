@@ -58,6 +58,8 @@ class Way:
     stalled: str | None = None
     last_error: str | None = None
     last_error_ms: int | None = None
+    copied_seq: int = 0
+    """The last copy in the destination that this process made."""
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +71,9 @@ class _Source:
     """The way whose turn it is."""
     again: bool = False
     """Whether a way has more to do after this round."""
+    dests: set[str] = field(default_factory=set)
+    told: bool = False
+    """Whether all of them are known to be behind."""
 
 
 class Forwarding:
@@ -84,6 +89,12 @@ class Forwarding:
     ) -> None:
         self.wanted: Callable[[float], None] = lambda after_s: None
         """Called when there is something to pump and there was not, with how long that may wait."""
+        self.progressed: Callable[[], None] = lambda: None
+        """Called when readers can see more, and when routers have worked."""
+        self.into: dict[str, list[Way]] = {}
+        """What leads to each destination."""
+        self.behind: set[str] = set()
+        """Destinations that may not show yet what their sources do; all others do."""
         self.copied_bytes = 0
         """Payload of copies since the last checkpoint: the next one has to write them."""
         self._captured_bytes = 0
@@ -136,11 +147,20 @@ class Forwarding:
         for way in self._by_router.pop(name, ()):
             source = self._sources[way.lane.source.log_id]
             source.ways.remove(way)
+            source.dests = {way.lane.dest.topic for way in source.ways}
+            self._forget_way(way)
             # Places have changed: the round begins anew.
             source.at = 0
             self._stalled.discard(way)
             if not source.ways:
                 del self._sources[source.log.log_id]
+
+    def _forget_way(self, way: Way) -> None:
+        name = way.lane.dest.topic
+        self.into[name].remove(way)
+        if not self.into[name]:
+            del self.into[name]
+            self.behind.discard(name)
 
     def ways(self, name: str) -> list[Way]:
         """How each partition of a router fares."""
@@ -165,6 +185,9 @@ class Forwarding:
             ways.append(way)
             source = self._sources.setdefault(source_log.log_id, _Source(source_log))
             source.ways.append(way)
+            source.dests.add(dest.topic)
+            source.told = False
+            self.into.setdefault(dest.topic, []).append(way)
             self._mark(source)
 
     # ---- news
@@ -174,9 +197,13 @@ class Forwarding:
         source = self._sources.get(log.log_id)
         if source is not None:
             self._mark(source)
+        self.progressed()
 
     def _mark(self, source: _Source) -> None:
         source.again = True
+        if not source.told:
+            source.told = True
+            self.behind |= source.dests
         if not source.marked:
             source.marked = True
             source.at = 0
@@ -249,7 +276,26 @@ class Forwarding:
             self._cuts.clear()
         self._credit.end()
         self.ask()
+        if moved:
+            self.progressed()
         return moved or bool(self._line)
+
+    def bring(self, way: Way, upto_seq: int, until_ns: int) -> None:
+        """Go on with one way at once, because somebody reads its destination."""
+        while way.lane.cursor < min(upto_seq, way.lane.source.visible_seq) and not way.retry_ms:
+            if self._held or self._stopped or not self._step(way) or self._clock.ticks_ns() >= until_ns:
+                return
+
+    def forget_if_done(self, name: str) -> None:
+        """A destination was brought up to its sources: it is not behind, unless one of them shows more by now."""
+        ways = self.into.get(name, ())
+        if all(
+            way.lane.cursor >= way.lane.source.visible_seq and way.lane.dest.visible_seq >= way.copied_seq
+            for way in ways
+        ):
+            self.behind.discard(name)
+            for way in ways:
+                self._sources[way.lane.source.log_id].told = False
 
     def _turn(self, source: _Source) -> bool:
         """One step of the way whose turn it is."""
@@ -295,6 +341,7 @@ class Forwarding:
         if step.outcome is None:
             self._mark_dirty(lane.dest.log_id)
         else:
+            way.copied_seq = step.outcome.seq
             self.copied_bytes += step.payload_bytes
             self.forwarded_count += step.count
             self._add(step.outcome)

@@ -44,6 +44,7 @@ class Host:
         engine.turn.wanted = self._want_flush
         self._delivery = Delivery(engine.turn, engine.watch, loop)
         engine.forwarding.wanted = self._want_forwarding
+        engine.freshness.wanted = self._want_look
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         """The deadline that the timer is set for."""
@@ -120,6 +121,7 @@ class Host:
 
     async def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> ClaimedJobs:
         """Lease jobs to a worker, waiting up to `wait_ms` for the first. Who gives up waiting leaves none leased."""
+        await self.freshened(topic)
         ticket = self.engine.claim(topic, claimer, partition, wait_ms)
         try:
             reply = ticket.result() if ticket.done else await self.answer(ticket)
@@ -131,6 +133,7 @@ class Host:
 
     async def pop(self, topic: str, popper: Popper, wait_ms: int = 0, partitions: Sequence[int] = ()) -> PoppedMessages:
         """Lease messages to a consumer, waiting up to `wait_ms` for the first. Who gives up leaves none leased."""
+        await self.freshened(topic)
         ticket = self.engine.heaps.pop(topic, popper, wait_ms, partitions)
         try:
             reply = ticket.result() if ticket.done else await self.answer(ticket)
@@ -145,6 +148,7 @@ class Host:
 
         With `anywhere` of any partition.
         """
+        await self.freshened(command.topic)
         take = self.engine.groups.consume_anywhere if anywhere else self.engine.groups.consume
         reply = await self._consumed(take(command, wait_ms))
         assert isinstance(reply, GroupBatch)
@@ -152,6 +156,7 @@ class Host:
 
     async def consume_any(self, commands: Sequence[Consume], wait_ms: int = 0) -> tuple[GroupBatch, ...]:
         """The same for several partitions at once: those that had something."""
+        await self.freshened(*{command.topic for command in commands})
         reply = await self._consumed(self.engine.groups.consume_any(commands, wait_ms))
         assert isinstance(reply, tuple)
         return reply
@@ -211,6 +216,34 @@ class Host:
     def _forward(self) -> None:
         self.engine.forwarding.pump()
         self._arm()
+
+    def _want_look(self) -> None:
+        self._loop.call_soon(self.engine.freshness.look)
+
+    def fresh(self, *topics: str) -> Ticket | None:
+        """What a read of these topics waits for, so that it gets what routers and dead letters bring to them; None when
+        it need not wait."""
+        ticket = self.engine.freshness.of(topics)
+        if ticket is not None:
+            # It may have become the first thing that is due.
+            self._arm()
+        return ticket
+
+    async def freshened(self, *topics: str) -> None:
+        """The same for those who can wait."""
+        ticket = self.fresh(*topics)
+        if ticket is not None:
+            await self.answer(ticket)
+
+    def fed(self) -> tuple[str, ...]:
+        """All topics to which something may be on its way, for a read of every topic."""
+        return (*self.engine.forwarding.behind, *self.engine.moving.towards)
+
+    def with_letters(self, topic: str) -> tuple[str, ...]:
+        """A topic and where its dead letters go, for a read of both."""
+        found = self.engine.machine.topics.get(topic)
+        letters = None if found is None else found.config.dead_letter
+        return (topic,) if letters is None else (topic, letters)
 
     async def wait_visible(
         self, log: Log, above_seq: int, timeout_s: float, until: asyncio.Future[None] | None = None

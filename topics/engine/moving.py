@@ -30,6 +30,8 @@ class Moving:
         self._add = add
         self._now_ms = now_ms
         self._under_way: dict[tuple[int, int], Ticket] = {}
+        self.towards: dict[str, dict[tuple[int, int], Ticket]] = {}
+        """The moves under way to each topic, each done when the records are there for readers."""
 
     def begin(self, begun: BegunMove) -> Ticket:
         """Go on with a move that was decided; the ticket's reply is what was written, a tuple of `Written`."""
@@ -81,11 +83,18 @@ class Moving:
     def _track(self, log: Log, fact: MoveDecided) -> Ticket:
         key = (log.log_id, fact.number)
         ticket = self._under_way[key] = Ticket()
-        ticket.on_done(lambda done: self._forget(key))
+        names = {part.topic for part in fact.parts}
+        for name in names:
+            self.towards.setdefault(name, {})[key] = ticket
+        ticket.on_done(lambda done: self._forget(key, names))
         return ticket
 
-    def _forget(self, key: tuple[int, int]) -> None:
+    def _forget(self, key: tuple[int, int], names: set[str]) -> None:
         del self._under_way[key]
+        for name in names:
+            del self.towards[name][key]
+            if not self.towards[name]:
+                del self.towards[name]
 
     def _land(self, log: Log, fact: MoveDecided, decided: Ticket, ticket: Ticket) -> None:
         if decided.error is not None:

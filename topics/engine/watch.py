@@ -30,6 +30,7 @@ from topics.core.registry import Topic
 from topics.core.view import View
 from topics.engine.events import Form
 from topics.engine.feed import Feed, Waiter
+from topics.engine.ticket import Ticket
 from topics.engine.urgency import UrgencyLine
 from topics.engine.watcher import Listener, Watcher, check_room, key_of
 from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT, MATCHED_TOPICS_MAX
@@ -58,6 +59,8 @@ class Watch:
         self.ticks_ns = ticks_ns
         self.wanted: Callable[[], None] = lambda: None
         """Called when there is something to pump and there was not."""
+        self.fresh: Callable[[str], Ticket | None] = lambda topic: None
+        """What somebody who begins to follow a topic waits for; None for nothing."""
         self.grace_ms = grace_ms
         """Who was blocked for so long is told of what it lost meanwhile as if it had just connected."""
         self.pumped_ns = 0

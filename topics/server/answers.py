@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -89,6 +89,37 @@ def bug(context: Context, request: Request, error: BaseException) -> Response:
     _, body = _refused(request, Internal(f"an internal error{where}"))
     envelope = {"error": body, "performance": _performance(context, request, {})}
     return Response(Internal.http_status, msgspec.json.encode(envelope))
+
+
+def when_fresh(
+    context: Context, request: Request, reply: Reply, topics: Sequence[str], work: Callable[[], None]
+) -> None:
+    """Do what reads these topics when there is in them what routers and dead letters bring; at once if nothing is on
+    its way. A client that goes meanwhile is told of to the work as if it had gone later."""
+    ticket = context.ready().fresh(*topics)
+    if ticket is None:
+        work()
+        return
+    is_gone = False
+
+    def gone() -> None:
+        nonlocal is_gone
+        is_gone = True
+
+    def fresh(ticket: Ticket) -> None:
+        request.on_gone = None
+        # Whoever resolves tickets must never be stopped by one request.
+        try:
+            work()
+        except TopicsError as error:
+            reply(failure(context, request, error))
+        except Exception as error:
+            reply(bug(context, request, error))
+        if is_gone and request.on_gone is not None:
+            request.on_gone()
+
+    request.on_gone = gone
+    ticket.on_done(fresh)
 
 
 def when_done(

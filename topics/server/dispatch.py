@@ -10,9 +10,10 @@ import asyncio
 
 from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.names import shorten
+from topics.engine.host import Host
 from topics.errors import NotFound, TopicsError, Unauthorized, UnsupportedMediaType
 from topics.limits import OPEN_BODY_BYTES_MAX
-from topics.server.answers import bug, failure, keep, later
+from topics.server.answers import bug, failure, keep, later, when_fresh
 from topics.server.arrow import ARROW_STREAM, sends_arrow
 from topics.server.audit import BEGUN
 from topics.server.auditing import is_noted, name_in, note, note_failure
@@ -26,7 +27,7 @@ from topics.server.pageorigins import SAFE_METHODS
 from topics.server.principal import EVERYBODY, NO_SCOPE, Principal
 from topics.server.quota import Quota, Release
 from topics.server.requesthead import RequestHead
-from topics.server.route import Route
+from topics.server.route import EVERY_TOPIC, Route
 from topics.server.routes.web import page
 from topics.server.streaming import StreamResponse
 from topics.server.streamtokens import query_token
@@ -196,6 +197,9 @@ class Dispatcher:
                 check_content_type(request)
         if id(route) in self._noted_ids and self._context.audit is not None:
             later(self._context, request, reply, self._noted(route, request))
+        elif route.reads is not None and self._context.host is not None:
+            topics = _read_by(route, request, self._context.host)
+            when_fresh(self._context, request, reply, topics, lambda: route.handler(self._context, request, reply))
         else:
             route.handler(self._context, request, reply)
 
@@ -235,6 +239,15 @@ def _releasing(release: Release, reply: Reply) -> Reply:
         reply(response)
 
     return answered
+
+
+def _read_by(route: Route, request: Request, host: Host) -> tuple[str, ...]:
+    """The topics that a request reads."""
+    assert route.reads is not None
+    if route.reads == EVERY_TOPIC:
+        return host.fed()
+    name = request.params[route.reads]
+    return host.with_letters(name) if route.reads_letters else (name,)
 
 
 def check_content_type(request: Request) -> None:

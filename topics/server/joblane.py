@@ -218,6 +218,9 @@ def _claim_part(group: _Group, partition: int, numbers: list[int], wanted: list[
         return claimed_texts(group.context, host, answers, group.received_ns)
 
     def decide() -> Ticket | None:
+        if host.fresh(topic) is not None:
+            # Each waits by itself.
+            return None
         host.engine.check_claims()
         return host.engine.claiming.claim_together(topic, claimers, partition, may_wait)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from topics.server.intake.order import Order
 from topics.server.message import Reply, Request
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ACTING_SCOPES = Scope.WRITE | Scope.DELETE
 Handler = Callable[["Context", Request, Reply], None]
 """Answers by calling `reply`, now or later. Raises `TopicsError` for what it refuses at once."""
+
+
+EVERY_TOPIC: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class Route:
     """Which requests of a connection begin before this one is answered; None is what its method says."""
     noted: bool | None = None
     """Whether the dispatch notes it in the audit log; None is what its method and scope say (`auditing.py`)."""
+    reads: str | None = None
+    """The captured part whose topic the handler reads, or `EVERY_TOPIC`: it is called when what routers and moves bring
+    there has come."""
+    reads_letters: bool = False
+    """Whether it reads the dead letters of that topic as well."""
     query_token: bool = False
     """Whether a stream token, or for development a key, may come as `?token=`."""
 

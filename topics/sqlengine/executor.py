@@ -157,6 +157,7 @@ class Executor:
             case DropGroup():
                 return await groupstatements.drop(host, statement)
             case Describe():
+                await host.freshened(statement.topic)
                 return topicstatements.describe(host, statement)
             case Show():
                 return await self._show(statement, looking.access)
@@ -170,6 +171,7 @@ class Executor:
     # ---- looking
 
     async def _show(self, statement: Show, access: Access) -> Result:
+        await self._host.freshened(*self._host.fed())
         tables = SystemTables(self._host.engine)
         table = await tables.table(_SHOWN_TABLES[statement.what], access, statement.topic)
         if statement.what not in _SHOWN_COLUMNS:
@@ -183,7 +185,11 @@ class Executor:
     async def _select(self, statement: Select, origin: Origin, looking: _Looking) -> Result:
         system = SystemTables(self._host.engine, looking.metrics)
         sources = []
-        for table, needed in await aside(statement.text, partial(tables_of, statement)):
+        named = await aside(statement.text, partial(tables_of, statement))
+        await self._host.freshened(*(table.name for table, _ in named if not table.system))
+        if any(table.system for table, _ in named):
+            await self._host.freshened(*self._host.fed())
+        for table, needed in named:
             if table.system:
                 made = await system.table(table.name, looking.access)
                 sources.append(Source(table, needed, system=made))

@@ -75,6 +75,7 @@ async def consume(host: Host, statement: Consume, turn: int) -> Result:
     else:
         numbers = [(turn + offset) % count for offset in range(count)]
     if statement.group is None:
+        await host.freshened(topic.name)
         return await _read(host, statement, topic, numbers)
     limit = statement.limit or GROUP_LIMIT_DEFAULT
     commands = [

@@ -43,7 +43,9 @@ class Driver:
         for _ in range(ROUNDS_MAX):
             self.engine.flush()
             worked = self.wal.work()
-            if not self.engine.forwarding.pump() and not worked:
+            forwarded = self.engine.forwarding.pump()
+            self.engine.freshness.look()
+            if not forwarded and not worked:
                 return
         raise AssertionError("the WAL finds more to do for ever")
 
@@ -57,7 +59,14 @@ class Driver:
                 break
             self.engine.flush()
             self.wal.work()
+            self.engine.freshness.look()
         return ticket.result()
+
+    def fresh(self, *topics: str) -> None:
+        """Wait for what a read of these topics waits for."""
+        ticket = self.engine.freshness.of(topics)
+        if ticket is not None:
+            self.wait(ticket)
 
     def checkpoint(self) -> None:
         self.engine.checkpoint()

@@ -89,6 +89,7 @@ class Disheap:
 
     async def list_heaps(self, asker: Asker, request: Any) -> Any:
         """A page of them: as many as are asked for, of which a key sees those within its prefixes."""
+        await self._host.freshened(*self._host.fed())
         size = min(request.page_size or PAGE_DEFAULT, PAGE_MAX)
         after = decode_cursor(request.page_token) if request.page_token else ""
         found = self._host.engine.heaps.list("", after, size)
@@ -101,11 +102,13 @@ class Disheap:
         partition = values.optional(request, "partition_id")
         if request.HasField("topic"):
             topic = named(asker, request.topic)
+            await self._host.freshened(*self._host.with_letters(topic))
             stats = heaps.stats(topic, partition)
             told = values.heap_stats(stats)
             return proto.StatsResp(global_stats=told, topic_stats={topic: told})
         if partition is not None:
             raise InvalidRequest("partition_id takes a topic to be of", field="partition_id", expected="a topic")
+        await self._host.freshened(*self._host.fed())
         return self._all_stats(asker)
 
     def _all_stats(self, asker: Asker) -> Any:
@@ -170,6 +173,7 @@ class Disheap:
         topic = named(asker, request.topic)
         limit = min(request.limit or PEEK_DEFAULT, HEAP_PEEK_MAX)
         partition = values.optional(request, "partition_id")
+        await self._host.freshened(*self._host.with_letters(topic))
         found = self._host.engine.heaps.peek(topic, partition, limit, request.include_dlq)
         return proto.PeekResp(items=map(values.peek_item, found.messages), has_more=found.has_more)
 

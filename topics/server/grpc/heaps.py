@@ -86,9 +86,10 @@ class Heaps:
         return proto.WorkItems(items=map(values.message, popped.messages))
 
     async def get_heap(self, asker: Asker, request: Any) -> Any:
-        return values.heap(self._host.engine.heaps.info(named(asker, request.topic)))
+        return values.heap(self._host.engine.heaps.info(await self._read(asker, request)))
 
     async def list_heaps(self, asker: Asker, request: Any) -> Any:
+        await self._host.freshened(*self._host.fed())
         size = min(request.page_size or PAGE_DEFAULT, PAGE_MAX)
         after = decode_cursor(request.page_token) if request.page_token else ""
         found = self._host.engine.heaps.list(request.prefix, after, size)
@@ -100,7 +101,7 @@ class Heaps:
         return proto.CountResp(count=await purge(self._context, asker, request))
 
     async def peek(self, asker: Asker, request: Any) -> Any:
-        topic = named(asker, request.topic)
+        topic = await self._read(asker, request)
         limit = min(request.limit or PEEK_DEFAULT, HEAP_PEEK_MAX)
         partition = values.optional(request, "partition_id")
         found = self._host.engine.heaps.peek(topic, partition, limit, request.include_dlq)
@@ -110,11 +111,11 @@ class Heaps:
     # ---- dead letters
 
     async def peek_dead_letter(self, asker: Asker, request: Any) -> Any:
-        topic = named(asker, request.topic)
+        topic = await self._read(asker, request)
         return values.dead_letter(self._host.engine.heaps.dead_letter(topic, request.message_id))
 
     async def list_dead_letters(self, asker: Asker, request: Any) -> Any:
-        topic = named(asker, request.topic)
+        topic = await self._read(asker, request)
         limit = min(request.limit or PAGE_DEFAULT, PAGE_MAX)
         page = self._host.engine.heaps.dead_letters(
             topic, values.dead_filter(request.filter), request.page_token, limit
@@ -122,7 +123,7 @@ class Heaps:
         return proto.ListDeadLettersResp(items=map(values.dead_letter, page.messages), next_page_token=page.next_cursor)
 
     async def replay_dead_letters(self, asker: Asker, request: Any) -> Any:
-        topic = named(asker, request.topic)
+        topic = await self._read(asker, request)
         chosen = values.dead_filter(request.filter)
         done = await dead_steps(
             self._host, lambda cursor, limit: ReplayDead(topic, chosen, cursor, limit), request.limit
@@ -130,7 +131,7 @@ class Heaps:
         return _counted(done)
 
     async def delete_dead_letters(self, asker: Asker, request: Any) -> Any:
-        topic = named(asker, request.topic)
+        topic = await self._read(asker, request)
         chosen = values.dead_filter(request.filter)
         host = self._host
         host.engine.heaps.info(topic)
@@ -143,6 +144,12 @@ class Heaps:
             self._context, "delete_dead_letters", topic, asker.principal, delete, over=OVER, request_id=asker.request_id
         )
         return _counted(done)
+
+    async def _read(self, asker: Asker, request: Any) -> str:
+        """The heap of a request that reads it and its dead letters, when both have what is on its way to them."""
+        topic = named(asker, request.topic)
+        await self._host.freshened(*self._host.with_letters(topic))
+        return topic
 
     # ---- the whole of it
 

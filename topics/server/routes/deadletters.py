@@ -216,6 +216,8 @@ ROUTES = (
             responses={"200": answer("DeadLetterList", "A page of them.")},
         ),
         name_param="topic",
+        reads="topic",
+        reads_letters=True,
     ),
     Route(
         "GET",
@@ -230,6 +232,8 @@ ROUTES = (
             responses={"200": answer("DeadLetterShown", "The dead letter.")},
         ),
         name_param="topic",
+        reads="topic",
+        reads_letters=True,
     ),
     Route(
         "POST",
@@ -245,6 +249,8 @@ ROUTES = (
             responses={"200": answer("DeadLettersDone", "How many went.")},
         ),
         name_param="topic",
+        reads="topic",
+        reads_letters=True,
     ),
     Route(
         "POST",
@@ -260,6 +266,8 @@ ROUTES = (
             responses=_DELETED,
         ),
         name_param="topic",
+        reads="topic",
+        reads_letters=True,
         noted=False,
     ),
     Route(
@@ -275,6 +283,8 @@ ROUTES = (
             responses=_DELETED,
         ),
         name_param="topic",
+        reads="topic",
+        reads_letters=True,
         noted=False,
     ),
     Route(

@@ -187,5 +187,6 @@ ROUTES = (
         ),
         name_param="topic",
         order=SAFE,
+        reads="topic",
     ),
 )

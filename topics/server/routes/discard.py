@@ -22,7 +22,7 @@ from topics.server.auth import check_name
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
-from topics.server.route import Operation, Route
+from topics.server.route import EVERY_TOPIC, Operation, Route
 from topics.server.shapes import TOPIC, answer, body
 from topics.server.steps import next_step
 from topics.wire.queue import DiscardRequest, decode_discard
@@ -43,6 +43,7 @@ def discard(context: Context, request: Request, reply: Reply) -> None:
 async def _discard(context: Context, host: Host, request: Request, topic: str, wanted: DiscardRequest) -> Response:
     loop = asyncio.get_running_loop()
     until = loop.time() + REDRIVE_CALL_MS_MAX / SECOND_MS
+    await host.freshened(topic)
     done = await _step(host, topic, wanted, None)
     while not (done.done or done.deleted == wanted.limit or context.draining or loop.time() >= until):
         done = _sum(done, await _step(host, topic, wanted, done))
@@ -131,6 +132,7 @@ ROUTES = (
             "queues",
             responses={"200": answer("DeadLetterTopics", "The topics.")},
         ),
+        reads=EVERY_TOPIC,
     ),
     Route(
         "POST",

@@ -14,7 +14,7 @@ from topics.server.answers import later, success
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
-from topics.server.route import Operation, Route
+from topics.server.route import EVERY_TOPIC, Operation, Route
 from topics.server.shapes import answer, parameter
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query
@@ -93,5 +93,6 @@ ROUTES = (
             ),
             responses={"200": answer("GroupPage", "A page of groups.")},
         ),
+        reads=EVERY_TOPIC,
     ),
 )

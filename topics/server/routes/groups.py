@@ -201,6 +201,7 @@ def _route(
     request: str | None = None,
     required: bool = True,
     parameters: tuple[dict[str, Any], ...] = (),
+    reads: bool = False,
 ) -> Route:
     return Route(
         method,
@@ -216,6 +217,7 @@ def _route(
             responses=responses,
         ),
         name_param="topic",
+        reads="topic" if reads else None,
     )
 
 
@@ -233,6 +235,7 @@ ROUTES = (
             responses={"200": answer("GroupList", "The groups.")},
         ),
         name_param="topic",
+        reads="topic",
     ),
     _route(
         "GET",
@@ -243,6 +246,7 @@ ROUTES = (
         {"200": answer("GroupState", "How it stands.")},
         Scope.READ,
         parameters=(PARTITION,),
+        reads=True,
     ),
     _route(
         "DELETE",
@@ -264,6 +268,7 @@ ROUTES = (
         {"200": answer("GroupBatch", "The records, and until when they are this consumer's.")},
         request="ConsumeRequest",
         required=False,
+        reads=True,
     ),
     _route(
         "POST",

@@ -25,7 +25,7 @@ from topics.server.heapschemas import CONFIRMED, HEAP_PAGE
 from topics.server.heaptotals import summed
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
-from topics.server.route import Operation, Route
+from topics.server.route import EVERY_TOPIC, Operation, Route
 from topics.server.shapes import PARTITION_NUMBER, TOPIC, answer, body, parameter
 from topics.wire import heapanswers
 from topics.wire.cursor import decode_cursor, encode_cursor
@@ -196,6 +196,7 @@ ROUTES = (
             parameters=HEAP_PAGE,
             responses={"200": answer("HeapList", "A page of them.")},
         ),
+        reads=EVERY_TOPIC,
     ),
     Route(
         "GET",
@@ -210,6 +211,8 @@ ROUTES = (
             responses={"200": answer("HeapInfo", "The heap.")},
         ),
         name_param="topic",
+        reads="topic",
+        reads_letters=True,
     ),
     Route(
         "PATCH",
@@ -279,5 +282,6 @@ ROUTES = (
             ),
             responses={"200": answer("HeapsStats", "The numbers.")},
         ),
+        reads=EVERY_TOPIC,
     ),
 )

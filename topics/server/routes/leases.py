@@ -66,5 +66,6 @@ ROUTES = (
             responses={"200": answer("LeasePage", "A page of leases.")},
         ),
         name_param="topic",
+        reads="topic",
     ),
 )

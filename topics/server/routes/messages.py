@@ -21,7 +21,7 @@ from topics.heapmodel import (
     PoppedMessages,
 )
 from topics.limits import HEAP_PEEK_DEFAULT, HEAP_PEEK_MAX, PARTITIONS_MAX, U64_MAX
-from topics.server.answers import success, when_done
+from topics.server.answers import success, when_done, when_fresh
 from topics.server.auth import check_name
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
@@ -29,7 +29,7 @@ from topics.server.principal import Scope
 from topics.server.route import Handler, Operation, Route
 from topics.server.shapes import PARTITION_NUMBER, answer, body, parameter
 from topics.wire import heapanswers
-from topics.wire.heap import SettleRequest, decode_batch, decode_enqueue, decode_pop, decode_settle
+from topics.wire.heap import PopRequest, SettleRequest, decode_batch, decode_enqueue, decode_pop, decode_settle
 from topics.wire.query import Query
 
 LOST: Final = LeaseLost.grpc_code
@@ -77,9 +77,13 @@ def enqueue_batch(context: Context, request: Request, reply: Reply) -> None:
 
 
 def pop(context: Context, request: Request, reply: Reply) -> None:
-    host = context.ready()
     wanted = decode_pop(request.body)
     check_name(request.principal, wanted.topic)
+    when_fresh(context, request, reply, (wanted.topic,), lambda: _pop(context, request, reply, wanted))
+
+
+def _pop(context: Context, request: Request, reply: Reply, wanted: PopRequest) -> None:
+    host = context.ready()
     popper = Popper(wanted.consumer or request.principal.key_id or NAMELESS, wanted.max, wanted.visibility_ms)
     heaps = host.engine.heaps
     began_ns = context.heap_latency.begin_pop(lambda: heaps.stats(wanted.topic).ready_messages)
@@ -151,10 +155,15 @@ def extend(context: Context, request: Request, reply: Reply) -> None:
 
 
 def peek(context: Context, request: Request, reply: Reply) -> None:
-    heaps = context.ready().engine.heaps
     query = Query(request.query)
     topic = check_topic(query.text("topic"))
     check_name(request.principal, topic)
+    topics = context.ready().with_letters(topic)
+    when_fresh(context, request, reply, topics, lambda: _peek(context, request, reply, query, topic))
+
+
+def _peek(context: Context, request: Request, reply: Reply, query: Query, topic: str) -> None:
+    heaps = context.ready().engine.heaps
     partition = query.whole("partition_id", None, PARTITIONS_MAX - 1)
     limit = min(query.whole("limit", HEAP_PEEK_DEFAULT, U64_MAX) or HEAP_PEEK_DEFAULT, HEAP_PEEK_MAX)
     found = heaps.peek(topic, partition, limit, query.flag("include_dlq", False))

@@ -92,5 +92,6 @@ ROUTES = (
             responses={"200": answer("HeapPriorities", "The buckets.")},
         ),
         name_param="topic",
+        reads="topic",
     ),
 )

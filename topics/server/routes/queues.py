@@ -171,6 +171,7 @@ ROUTES = (
             responses={"200": answer("Claimed", "The jobs, each with its lease.")},
         ),
         name_param="topic",
+        reads="topic",
     ),
     Route(
         "POST",

@@ -56,6 +56,7 @@ async def _redrive(context: Context, host: Host, request: Request, topic: str, w
     loop = asyncio.get_running_loop()
     began = loop.time()
     rate = wanted.rate_per_second
+    await host.freshened(topic)
     done = await _step(host, topic, wanted, None)
     while _goes_on(context, wanted, done, loop.time() - began):
         if rate is not None:

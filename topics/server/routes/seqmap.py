@@ -61,5 +61,6 @@ ROUTES = (
             responses={"200": answer("SeqMap", "The buckets, in order.")},
         ),
         name_param="topic",
+        reads="topic",
     ),
 )

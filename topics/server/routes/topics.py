@@ -19,7 +19,7 @@ from topics.server.auth import check_config
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
-from topics.server.route import Operation, Route
+from topics.server.route import EVERY_TOPIC, Operation, Route
 from topics.server.shapes import PARTITION, TOPIC, answer, body, flag_parameter, parameter
 from topics.wire.archive import archive_fields
 from topics.wire.config import decode_config
@@ -225,6 +225,7 @@ ROUTES = (
             ),
             responses={"200": answer("TopicList", "A page of topics.")},
         ),
+        reads=EVERY_TOPIC,
     ),
     Route(
         "PUT",
@@ -274,6 +275,7 @@ ROUTES = (
             responses={"200": answer("TopicState", "The topic as it is now.")},
         ),
         name_param="topic",
+        reads="topic",
     ),
     Route(
         "DELETE",

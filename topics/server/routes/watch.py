@@ -6,12 +6,14 @@ that can be wrong is refused in the first one, while a client can still read why
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from topics.engine.engine import Engine
 from topics.engine.watcher import key_of
 from topics.errors import InvalidRequest, NotAcceptable, TopicNotFound
-from topics.server.answers import success
+from topics.server.answers import success, when_fresh
 from topics.server.auth import check_name
 from topics.server.context import Context
 from topics.server.message import Reply, Request
@@ -33,7 +35,7 @@ _NOWHERE = Positions({})
 
 
 def create(context: Context, request: Request, reply: Reply) -> None:
-    engine = context.ready().engine
+    context.ready()
     lenient = Query(request.query).flag("lenient", False)
     asked = decode_watch(request.body)
     cursor = _cursor(context, request.principal, asked)
@@ -48,6 +50,20 @@ def create(context: Context, request: Request, reply: Reply) -> None:
         )
     for each in wanted:
         check_name(request.principal, each.topic, "topics")
+    named = [each.topic for each in wanted if not each.wildcard]
+    when_fresh(context, request, reply, named, lambda: _made(context, request, reply, asked, wanted, cursor, lenient))
+
+
+def _made(
+    context: Context,
+    request: Request,
+    reply: Reply,
+    asked: WatchRequest,
+    wanted: Sequence[Wanted],
+    cursor: Positions,
+    lenient: bool,
+) -> None:
+    engine = context.ready().engine
     context.sessions.check_room()
     session = Session(request.principal, asked.heartbeat_ms)
     # What is named goes before what a wildcard finds.
