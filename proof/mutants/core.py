@@ -19,6 +19,14 @@ _TESTS = "tests/core/"
 
 CORE = (
     Mutant(
+        "dead-letter-topic-not-made",
+        "the topic of dead letters is there from the start of its queue",
+        "topics/core/machine.py",
+        "        return topic, [fact, *self.create_letters(config, letters, now_ms)]\n",
+        "        return topic, [fact]\n",
+        (_TESTS + "test_deadletter.py::test_dead_letter_topic_is_made_with_its_queue",),
+    ),
+    Mutant(
         "floor-let-back",
         "a floor never goes back",
         _LOG,

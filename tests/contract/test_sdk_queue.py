@@ -384,8 +384,8 @@ async def test_leases_a_page_at_a_time(tmp_path: Path, form: str) -> None:
 async def test_leases_and_dead_letters_of_another_partition(tmp_path: Path, form: str) -> None:
     async with opened(form, tmp_path) as client:
         queue = client.queue("jobs", node="me")
-        await queue.create(partitions=2, max_deliveries=1, dead_letter="dead")
         await client.topic("dead").create(partitions=2)
+        await queue.create(partitions=2, max_deliveries=1, dead_letter="dead")
         await queue.put("one", partition=1)
         (job,) = await queue.claim(partition=1)
         assert [lease.lease_id for lease in (await queue.leases(partition=1)).leases] == [job.lease_id]

@@ -172,6 +172,7 @@ def test_large_letters_go_back_in_several_steps(monkeypatch: pytest.MonkeyPatch)
 def test_letters_that_somebody_has_are_left_alone() -> None:
     """The topic of dead letters may be a queue, whose jobs are worked on."""
     pair = HeapPair(max_retries=0)
+    pair.rig.drop(DLQ)
     pair.rig.configure(DLQ, type="queue")
     for priority in (1, 2):
         pair.enqueue(priority)

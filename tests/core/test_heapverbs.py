@@ -39,10 +39,12 @@ def test_a_config_that_is_refused_makes_nothing(fields: dict[str, object]) -> No
 
 
 def test_there_are_only_so_many_topics() -> None:
-    rig = HeapRig(Bounds(topics_max=1))
+    """A heap is two of them: it has a topic for its dead letters."""
+    rig = HeapRig(Bounds(topics_max=3))
     rig.step(MakeHeap("jobs", {}))
     with pytest.raises(Throttled):
         rig.step(MakeHeap("more", {}))
+    rig.step(MakeHeap("more", {"dead_letter": None}))
 
 
 def test_a_heap_is_there_again_after_a_replay() -> None:

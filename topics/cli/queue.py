@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from secrets import token_hex
 from typing import Annotated, Any
 
@@ -20,8 +21,8 @@ from topics.cli.pretty import record_text
 from topics.cli.screen import JsonFlag, Screen, counted, printable
 from topics.cli.selection import EVERYTHING, Selection
 from topics.cli.target import DEFAULT_TARGET, Target
-from topics.client import Client, Queue
-from topics.errors import InvalidRequest, NotAQueue
+from topics.client import Client, Queue, Topic
+from topics.errors import InvalidRequest, NotAQueue, TopicNotFound
 from topics.model import Redriven, TopicType
 
 NODE = "topics-queue"
@@ -284,7 +285,7 @@ def dead(
 
     async def work(client: Client) -> None:
         topic = client.topic(dead_letter or await _dead_letter(client.queue(queue)))
-        partitions, several = await selection.partitions(topic)
+        partitions, several = await _partitions(topic, selection, named=dead_letter is not None)
         left = limit
         for partition in partitions:
             origin, cursor, caught_up = Origin(partition=partition if several else None), 0, False
@@ -334,7 +335,7 @@ def redrive(
     async def work(client: Client) -> list[Redriven]:
         one = client.queue(queue)
         topic = dead_letter or await _dead_letter(one)
-        partitions, _ = await selection.partitions(client.topic(topic))
+        partitions, _ = await _partitions(client.topic(topic), selection, named=dead_letter is not None)
         done: list[Redriven] = []
         with screen.progress("{task.description}", "{task.completed:,}") as progress:
             task = progress.add_task("taking back", total=None)
@@ -382,6 +383,17 @@ async def _dead_letter(queue: Queue) -> str:
         hint = f"`topics topic config {queue.name} --dead-letter NAME` gives it one, --dead-letter names another topic"
         raise InvalidRequest(f'queue "{queue.name}" has no topic for dead letters; {hint}', field="dead_letter")
     return config.dead_letter
+
+
+async def _partitions(topic: Topic, selection: Selection, named: bool) -> tuple[Iterable[int], bool]:
+    """The partitions of a dead-letter topic, and whether it has several. A queue's own topic may have been deleted, and
+    then holds no dead letter; one that was named must exist."""
+    try:
+        return await selection.partitions(topic)
+    except TopicNotFound:
+        if named:
+            raise
+        return (), False
 
 
 def _said(text: str, skipped: list[int], node: str) -> Text:

@@ -117,6 +117,13 @@ def _change(topic: str, base: TopicConfig, fields: Fields) -> TopicConfig:
             expected="the name of another topic",
         )
     changed = msgspec.structs.replace(base, **changes)
+    if changed.alias is not None and changed.alias == changed.dead_letter:
+        raise InvalidRequest(
+            f'dead_letter "{changed.alias}" is the alias of topic "{topic}" itself; name another topic',
+            field="dead_letter",
+            value=changed.alias,
+            expected="the name of another topic",
+        )
     _check_kind(topic, changed, changes)
     return changed
 

@@ -1,8 +1,9 @@
 """Dead letters: jobs that were delivered as often as their queue allows, in a topic of their own.
 
 A dead letter is the job's record with four stamps in its meta, all strings: where it came from, its seq there, how
-often it was delivered, and why it is here. Its tag, node and data are as they were. The topic is an ordinary one; it is
-made on the first dead letter unless the queue's `auto_create` forbids it.
+often it was delivered, and why it is here. Its tag, node and data are as they were. The topic is an ordinary one. It is
+made together with the config that names it, and again on a dead letter when somebody has deleted it, unless the queue's
+`auto_create` forbids it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from topics.core import move, room
+from topics.core.auditchain import INTERNAL_TOPICS
 from topics.core.copies import ChangeMeta, Meta, copies, fitting
 from topics.core.facts import MovePart
 from topics.core.log import Log
@@ -19,7 +21,7 @@ from topics.core.outcome import BegunMove
 from topics.core.registry import Topic
 from topics.errors import TopicNotFound
 from topics.limits import MOVE_BYTES_MAX
-from topics.model import Durability, TopicConfig
+from topics.model import Durability, TopicConfig, TopicType
 
 if TYPE_CHECKING:
     from topics.core.machine import Machine
@@ -32,6 +34,28 @@ REASON = f"{PREFIX}reason"
 
 MAX_DELIVERIES = "max_deliveries"
 """The reason of a job that was delivered as often as it may be."""
+
+
+def missing(machine: Machine, config: TopicConfig) -> str | None:
+    """The dead-letter topic that is to be made for a topic with this config; None when it is there, or may not be."""
+    name = config.dead_letter
+    if name is None or not config.auto_create or name in INTERNAL_TOPICS:
+        return None
+    return name if machine.topics.get(name) is None else None
+
+
+def letters_config(config: TopicConfig) -> TopicConfig:
+    """The config of a dead-letter topic that is made for a topic with this one.
+
+    An ephemeral topic gets one that is ephemeral as well, because nothing of its records may be in a file.
+    """
+    made = TopicConfig()
+    if config.type is TopicType.HEAP:
+        durability = Durability.FSYNC if config.durability is Durability.FSYNC else Durability.DISK
+        made = TopicConfig(ttl_ms=config.dead_letter_ttl_ms or config.retention_ms, durability=durability)
+    if config.durability is Durability.EPHEMERAL:
+        made = msgspec.structs.replace(made, durability=Durability.EPHEMERAL)
+    return made
 
 
 def bury(machine: Machine, topic: Topic, log: Log, seqs: list[int], reason: str, now_ms: int) -> BegunMove:
@@ -60,13 +84,8 @@ def letters(
     seqs: list[int],
     stamp: ChangeMeta,
     now_ms: int,
-    config: TopicConfig | None = None,
 ) -> tuple[MovePart, list[int]]:
-    """Records for the dead-letter topic, and which ones: the first, as many as may move together.
-
-    `config` is that of a topic that is made for them. An ephemeral topic gets one that is ephemeral as well, because
-    nothing of its records may be in a file.
-    """
+    """Records for the dead-letter topic, and which ones: the first, as many as may move together."""
     name = topic.config.dead_letter
     assert name is not None
     target = machine.topics.get(name)
@@ -84,9 +103,7 @@ def letters(
         room.check_caps(name, target.config, target_log, records)
     else:
         machine.check_topic_count()
-        if topic.config.durability is Durability.EPHEMERAL:
-            config = msgspec.structs.replace(config or TopicConfig(), durability=Durability.EPHEMERAL)
-    return move.part(machine, name, partition, target_log, records, now_ms, config), seqs
+    return move.part(machine, name, partition, target_log, records, now_ms, letters_config(topic.config)), seqs
 
 
 def unstamped(meta: Meta) -> Meta:

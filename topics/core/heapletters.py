@@ -31,7 +31,7 @@ from topics.core.ulid import parse_message_id
 from topics.errors import Conflict, InvalidRequest, TopicsError
 from topics.heapmodel import DeadFilter, DeadMessage, DeadPage, DeadStep, Failure
 from topics.limits import DEAD_LETTER_RETRY_MS, MOVE_BYTES_MAX, REDRIVE_SCANNED_MAX
-from topics.model import Durability, TopicConfig
+from topics.model import Durability
 
 if TYPE_CHECKING:
     from topics.core.machine import Machine
@@ -89,14 +89,8 @@ def decide(machine: Machine, topic: Topic, part: Part, seqs: list[int], reason: 
             stamped[HISTORY] = msgspec.json.encode(heap.history[seq]).decode()
         return stamped
 
-    letter, seqs = letters(machine, topic, log, seqs, stamp, now_ms, letters_config(topic.config))
+    letter, seqs = letters(machine, topic, log, seqs, stamp, now_ms)
     return move.decide(machine, log, seqs, [letter], dead_letter=True)
-
-
-def letters_config(config: TopicConfig) -> TopicConfig:
-    """The config of a dead-letter topic that is made for a heap."""
-    durability = Durability.FSYNC if config.durability is Durability.FSYNC else Durability.DISK
-    return TopicConfig(ttl_ms=config.dead_letter_ttl_ms or config.retention_ms, durability=durability)
 
 
 # ---- looking

@@ -78,6 +78,5 @@ def _make(machine: Machine, command: MakeHeap, now_ms: int) -> Outcome:
             type=kind,
         )
     config = configs.build(command.topic, {**command.fields, "type": TopicType.HEAP.value})
-    machine.check_topic_count()
-    topic, fact = machine.create(command.topic, config, now_ms)
-    return Outcome(info(topic), [fact], must_sync=True)
+    topic, facts = machine.create_whole(command.topic, config, now_ms)
+    return Outcome(info(topic), facts, must_sync=True)

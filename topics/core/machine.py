@@ -14,7 +14,20 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from topics import model
-from topics.core import accountverbs, batch, ceiling, declaring, live, room, routing, sources, verbs, volatile
+from topics.core import (
+    accountverbs,
+    batch,
+    ceiling,
+    configure,
+    deadletter,
+    declaring,
+    live,
+    room,
+    routing,
+    sources,
+    verbs,
+    volatile,
+)
 from topics.core import config as configs
 from topics.core.accountcommands import OfAccounts
 from topics.core.accountfacts import AccountFact
@@ -86,7 +99,7 @@ from topics.limits import (
     HEAP_IN_FLIGHT_DEFAULT,
     HEAP_LEASES_DEFAULT,
 )
-from topics.model import Configured, Dropped, Durability, TopicConfig, Written
+from topics.model import Dropped, Durability, TopicConfig, Written
 
 # Looking a member up in its enum takes several times as long as comparing it: named once for the paths of every write.
 _EPHEMERAL: Final = Durability.EPHEMERAL
@@ -137,7 +150,7 @@ class Machine:
             case Append():
                 return self.append(command, now_ms)
             case Configure():
-                return self._configure(command, now_ms)
+                return configure.configure(self, command, now_ms)
             case ChangeSources():
                 return sources.change(self, command, now_ms)
             case Drop():
@@ -220,11 +233,10 @@ class Machine:
             )
         self.check_partition(command.topic, config, command.partition)
         check_delay(command.topic, config, any(delay_of(command, now_ms)))
-        self.check_topic_count()
         self.check_room(command.topic, config, None, command.records)
-        topic, fact = self.create(command.topic, config, now_ms)
+        topic, facts = self.create_whole(command.topic, config, now_ms)
         outcome = self._append_to(topic, self.log(topic, command.partition), command, now_ms, created=True)
-        outcome.facts.insert(0, fact)
+        outcome.facts[:0] = facts
         outcome.must_sync = True
         return outcome
 
@@ -279,13 +291,28 @@ class Machine:
 
     # ---- topics
 
-    def check_topic_count(self) -> None:
-        if self.bounds.topics_max and len(self.topics) >= self.bounds.topics_max:
+    def check_topic_count(self, count: int = 1) -> None:
+        """Refuse so many topics more when there is no room for them."""
+        if self.bounds.topics_max and len(self.topics) + count > self.bounds.topics_max:
             raise Throttled(
-                f"there are {len(self.topics)} topics, as many as TOPICS_MAX_TOPICS allows",
+                f"there are {len(self.topics)} topics, as many as TOPICS_MAX_TOPICS allows"
+                if count == 1
+                else f"there are {len(self.topics)} topics, {count} more are needed (one for dead letters), and "
+                f"TOPICS_MAX_TOPICS is {self.bounds.topics_max}",
                 limit="max_topics",
                 max=self.bounds.topics_max,
             )
+
+    def create_whole(self, name: str, config: TopicConfig, now_ms: int) -> tuple[Topic, list[StoredFact]]:
+        """Make a topic and the one for its dead letters, if that is not there."""
+        letters = deadletter.missing(self, config)
+        self.check_topic_count(1 if letters is None else 2)
+        topic, fact = self.create(name, config, now_ms)
+        return topic, [fact, *self.create_letters(config, letters, now_ms)]
+
+    def create_letters(self, config: TopicConfig, letters: str | None, now_ms: int) -> list[StoredFact]:
+        """Make the topic of this name, if there is one, for the dead letters of a topic with this config."""
+        return [] if letters is None else [self.create(letters, deadletter.letters_config(config), now_ms)[1]]
 
     def create(self, name: str, config: TopicConfig, now_ms: int) -> tuple[Topic, StoredFact]:
         self.topics.check_alias(name, config)
@@ -306,50 +333,6 @@ class Machine:
         self.next_epoch = max(self.next_epoch, fact.epoch + 1)
         self.next_log_id = max(self.next_log_id, topic.log_ids().stop)
         return topic
-
-    def _configure(self, command: Configure, now_ms: int) -> Outcome:
-        check_topic(command.topic)
-        topic = self.topics.get(command.topic)
-        if topic is None:
-            config = configs.build(command.topic, command.fields)
-            self.check_topic_count()
-            topic, fact = self.create(command.topic, config, now_ms)
-            return Outcome(Configured(topic=topic.name, created=True, config=config), [fact], must_sync=True)
-        if command.if_missing:
-            configs.build(command.topic, command.fields)
-            return Outcome(Configured(topic=topic.name, created=False, config=topic.config))
-        change = configs.merge if command.merge else configs.replace
-        config = change(topic.name, topic.config, command.fields)
-        if config == topic.config:
-            return Outcome(Configured(topic=topic.name, created=False, config=config))
-        self.topics.check_alias(topic.name, config)
-        volatile.check_change(topic.name, [self.logs[log_id] for log_id in topic.log_ids()], topic.config, config)
-        facts = [meta_fact(TopicConfigured(topic.name, config, now_ms))]
-        topic.updated_ms = now_ms
-        facts += self._change_config(topic, config, now_ms)
-        return Outcome(Configured(topic=topic.name, created=False, config=config), facts, must_sync=True)
-
-    def _change_config(self, topic: Topic, config: TopicConfig, now_ms: int) -> list[StoredFact]:
-        """Put a config in force; what the old TTL took stays gone, and the new caps act at once."""
-        before = topic.config
-        self.topics.configure(topic, config)
-        self.changed.add(topic.name)
-        facts = []
-        for log_id in topic.log_ids():
-            log = self.logs[log_id]
-            log.observe(before, now_ms)
-            log.observe(config, now_ms)
-            log.evict(config)
-            was_stored, is_stored = before.durability is not _EPHEMERAL, config.durability is not _EPHEMERAL
-            if was_stored is not is_stored:
-                volatile.change(log, is_stored)
-            if not was_stored and not is_stored:
-                continue
-            if not was_stored and log.next_seq > 1:
-                facts.append(log_fact(log, HeadMoved(log.next_seq)))
-            if log.floors_unstored:
-                facts.append(log_fact(log, FloorsMoved.of(log.take_floors())))
-        return facts
 
     def _drop(self, command: Drop, now_ms: int) -> Outcome:
         topic = self.topics.get(command.topic)

@@ -45,7 +45,11 @@ _CONFIG_SCHEMAS: dict[str, Schema] = {
     "lease_ms": U64 | {"description": "Queue: how long a claim lasts; clamped to 100 ms … 1 day."},
     "claim_jitter_ms": U64 | {"description": "Queue: how long claims are gathered; clamped to 5 s."},
     "max_deliveries": U64 | {"description": "Queue: deliveries before a job is dead-lettered; 0 is no limit."},
-    "dead_letter": {"type": ["string", "null"], "pattern": TOPIC_RULE, "description": "Queue: where such jobs go."},
+    "dead_letter": {
+        "type": ["string", "null"],
+        "pattern": TOPIC_RULE,
+        "description": "Queue: where such jobs go; made with it.",
+    },
     "leases_durable": FLAG | {"description": "Queue: whether leases survive a crash."},
     "partitions": {"type": "integer", "minimum": 1, "maximum": limits.PARTITIONS_MAX},
     "alias": {

@@ -51,6 +51,7 @@ async def test_where_dead_letters_are(tmp_path: Path) -> None:
         await bury(api, 3)
         await bury(api, 2, "more")
         await make(api, "heap")
+        await api.delete("/v0/topics/heap.dlq")
         first, second = (await api.get("/v0/dead_letters")).body["topics"]
         assert (first["topic"], first["count"], first["exists"], first["partitions"]) == (DEAD, 5, True, 1)
         assert first["sources"] == [{"topic": "jobs", "type": "queue"}, {"topic": "more", "type": "queue"}]
