@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from topics.core.registry import Topic
 from topics.core.spine import Spine
 from topics.engine import enqueuing
 from topics.engine.engine import Engine
+from topics.engine.freshness import Freshness
 from topics.engine.publishing import Publishing
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
@@ -224,6 +225,23 @@ def router_goes_back_when_it_starts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(machine, "recover", recover)
 
 
+def destination_is_read_as_it_is(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Freshness, "_order_of", lambda self, name: ())
+
+
+def letters_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
+    true = Freshness.of
+
+    def of(self: Freshness, topic_names: Iterable[str]) -> Ticket | None:
+        towards, self._moves.towards = self._moves.towards, {}
+        try:
+            return true(self, topic_names)
+        finally:
+            self._moves.towards = towards
+
+    patch.setattr(Freshness, "of", of)
+
+
 def drop_is_not_stored(patch: pytest.MonkeyPatch) -> None:
     true = Turn.add
 
@@ -260,6 +278,8 @@ PLANTED: tuple[tuple[Plant, str], ...] = (
     (socket_skips_one, "stream.missed: caster"),
     (ack_of_a_statement_is_not_stored, "group."),
     (router_goes_back_when_it_starts, "copy.twice"),
+    (destination_is_read_as_it_is, "copy.late"),
+    (letters_are_not_waited_for, "letter.late"),
     (drop_is_not_stored, "the server cannot start"),
     (arrow_loses_a_row, "log.missing"),
     (boot_id_alone_proves_that_nothing_is_lost, "log.seq"),

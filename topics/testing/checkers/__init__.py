@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from topics.testing.checkers.batch import check_batches
 from topics.testing.checkers.dedup import check_dedup
 from topics.testing.checkers.events import Call, Fault, Heard, History, Outcome, Topic, Violation
+from topics.testing.checkers.fresh import check_fresh
 from topics.testing.checkers.group import check_groups
 from topics.testing.checkers.heap import check_heap
 from topics.testing.checkers.leases import check_leases
@@ -33,6 +34,7 @@ CHECKERS: dict[str, Callable[[History], Iterator[Violation]]] = {
     "heap": check_heap,
     "group": check_groups,
     "router": check_routers,
+    "fresh": check_fresh,
     "stream": check_streams,
 }
 

@@ -115,6 +115,10 @@ class Topic:
     """The place whose records are copied here; empty for none."""
     source_tag: str = ""
     """Only records with this tag are copied; empty for all."""
+    letters: str = ""
+    """The place of the dead letters; empty when a client does not read it."""
+    deliveries_max: int = 0
+    """So often is a job delivered before it dies."""
     batches: bool = False
     """Whether records come by other ways than plain writes: batches, results, dead letters."""
     rank_max: int = 0

@@ -34,6 +34,7 @@ LOGS: Final[dict[str, dict[str, Any]]] = {
 QUEUES: Final[dict[str, dict[str, Any]]] = {
     "jobs": {"durability": "fsync", "leases_durable": True, "max_deliveries": 3, "dead_letter": "jobs-dead"},
     "chores": {"durability": "disk", "max_deliveries": 0},
+    "doomed": {"durability": "fsync", "leases_durable": True, "max_deliveries": 1, "dead_letter": "doomed-dead"},
 }
 HEAP: Final[dict[str, Any]] = {
     "type": "heap",
@@ -53,6 +54,8 @@ COPIES: Final = ("safe-copy", "safe-some")
 LEDGER: Final = "ledger"
 """Made, written and consumed by statements."""
 
+DOOMED: Final = "doomed#0"
+DOOMED_LETTERS: Final = "doomed-dead#0"
 BATCHED: Final = ("left#0", "right#0", "middle#0")
 """In two parts of the log; a batch is for two of them or for all."""
 WRITTEN: Final = (
@@ -85,6 +88,8 @@ PROMISES: Final[dict[str, Topic]] = {
     "fast-copy#0": Topic(source="fast#0", synced=False),
     "jobs#0": Topic(batches=True),
     "chores#0": Topic(synced=False, leases_synced=False, batches=True),
+    DOOMED: Topic(batches=True, letters=DOOMED_LETTERS, deliveries_max=1),
+    DOOMED_LETTERS: Topic(batches=True),
     "heap": Topic(batches=True, stop_releases=True, rank_max=RANK_MAX),
 }
 

@@ -61,13 +61,13 @@ class World:
             *[actors.Writer] * 3, *[actors.Reader] * 2, actors.Deleter, actors.Boss, *[actors.Worker] * 3,
             *[actors.Enqueuer] * 2, *[actors.Popper] * 2, *[actors.Consumer] * 2, *[actors.Batcher] * 2, actors.Mixer,
             *[actors.Watcher] * 2, actors.Keeper, *[actors.Clerk] * 2, actors.Porter, actors.Dropper,
-            *[actors.Caster] * 2,
+            *[actors.Caster] * 2, actors.Echoer,
         ]  # fmt: skip
         # Some lives are of few who do much with each other, in some there is everybody.
         living = self.chance.sample(kinds, self.chance.randint(ACTORS_MIN, len(kinds)))
         if self.faults.slow_shard.slow_ms:
             # Those who write across both parts of the log, and those who look at both sides.
-            living += [*[actors.Batcher] * 3, *[actors.Looker] * 2]
+            living += [*[actors.Batcher] * 3, *[actors.Looker] * 2, *[actors.Echoer] * 2]
         self.actors = [kind(self, number) for number, kind in enumerate(living)]
         self.ending = Ending(self, len(living))
         self.timeline.afterwards.append(self.machine.settle)
