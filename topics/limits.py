@@ -353,6 +353,20 @@ DEDUPE_RUNS_MAX: Final = 4_194_304
 DEDUPE_EXPIRED_PER_WRITE_MAX: Final = 4
 """Dead entries dropped by one write, so that dropping keeps ahead of adding and no write pays for many."""
 
+# The clock: see `steadyclock.py`
+
+CLOCK_LOOK_MS: Final = 100
+"""Time between two looks at the wall clock, while anything asks for the time at all."""
+
+CLOCK_STEP_MS: Final = 1000
+"""A larger change against the steady clock is a jump."""
+
+CLOCK_DOUBT_MS: Final = 300 * SECOND_MS
+"""How long a wall clock that jumped must keep to its new time before it is believed."""
+
+CLOCK_SLEW_PARTS: Final = 5
+"""Time runs faster or slower by one part in so many, to close a gap to the wall clock."""
+
 assert NAME_BYTES_MAX <= U16_MAX
 assert BATCH_RECORDS_DEFAULT <= BATCH_RECORDS_MAX <= U16_MAX
 assert BODY_BYTES_DEFAULT <= BODY_BYTES_MAX
@@ -400,3 +414,4 @@ assert HEAP_PEEK_DEFAULT <= HEAP_PEEK_MAX
 assert HEAP_PRIORITY_BUCKETS_DEFAULT <= HEAP_PRIORITY_BUCKETS_MAX
 assert LEASE_MS_MIN < GROUP_VISIBILITY_MS_DEFAULT < LEASE_MS_MAX
 assert QUERIES_WAITING_PER_KEY_MAX <= QUERIES_WAITING_MAX
+assert CLOCK_LOOK_MS < CLOCK_STEP_MS < CLOCK_DOUBT_MS and CLOCK_LOOK_MS >= CLOCK_SLEW_PARTS

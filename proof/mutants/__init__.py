@@ -11,6 +11,7 @@ from proof.mutants.mutant import Mutant
 from proof.mutants.server import SERVER
 from proof.mutants.sql import SQL
 from proof.mutants.storage import STORAGE
+from proof.mutants.time import TIME
 from proof.mutants.volatile import VOLATILE
 
 ALL: tuple[Mutant, ...] = (
@@ -22,5 +23,6 @@ ALL: tuple[Mutant, ...] = (
     *SERVER,
     *SQL,
     *STORAGE,
+    *TIME,
     *VOLATILE,
 )

@@ -30,6 +30,8 @@ class Clock(SystemClock):
 
     def __init__(self) -> None:
         self.ahead_ms = 0
+        self.jumped_ms = 0
+        """How far the wall clock alone is off."""
         self._stopped: tuple[int, int] | None = None
 
     def stand_still(self) -> None:
@@ -37,7 +39,7 @@ class Clock(SystemClock):
         self._stopped = (super().now_ms(), SystemClock.ticks_ns())
 
     def now_ms(self) -> int:
-        return (super().now_ms() if self._stopped is None else self._stopped[0]) + self.ahead_ms
+        return (super().now_ms() if self._stopped is None else self._stopped[0]) + self.ahead_ms + self.jumped_ms
 
     def ticks_ns(self) -> int:
         real_ns = SystemClock.ticks_ns() if self._stopped is None else self._stopped[1]

@@ -22,6 +22,9 @@ QUIET = Signs(free_bytes=100 * GIB)
         (Signs(admitted_share=0.5), ["throttled"]),
         (Signs(overrun_count=3, overrun_topic="t"), ["overrun"]),
         (Signs(stalled_routers=1), ["routers_stalled"]),
+        (Signs(clock_ahead_ms=-1001), ["clock_jumped"]),
+        (Signs(clock_ahead_ms=1000), []),
+        (Signs(clock_jumps=2), ["clock_jumped"]),
         (Signs(lags=(Lag("group", "g", "t", 5000, 100),)), ["lag:group:t:g"]),
         (Signs(lags=(Lag("router", "a->b", "a", 5000, 100),)), ["lag:router:a:a->b"]),
         (Signs(lags=(Lag("group", "g", "t", 5000, 5000), Lag("group", "h", "t", 50, 1))), []),
@@ -52,6 +55,12 @@ def test_dead_letters_of_a_heap_have_a_command_of_their_own() -> None:
     (of_queue,), (of_heap,) = (list(judge(Signs(dead=(Dead("q", 7, 2, is_heap),)))) for is_heap in (False, True))
     assert "topics queue dead q" in of_queue.todo and of_queue.text.startswith("Jobs given up")
     assert "topics dlq ls q" in of_heap.todo and of_heap.text.startswith("Messages given up")
+
+
+def test_clock_alert_says_how_far_apart_the_times_are() -> None:
+    for ahead_ms, told in ((7_200_000, "7,200 s ahead of"), (-3_000, "3 s behind"), (5, "agrees with")):
+        (alert,) = judge(Signs(clock_jumps=1, clock_ahead_ms=ahead_ms))
+        assert told in alert.text and "5 minutes" in alert.todo
 
 
 def test_a_nearly_full_disk_is_critical() -> None:

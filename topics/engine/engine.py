@@ -44,6 +44,7 @@ from topics.engine.watch import Watch
 from topics.errors import Damaged, Internal, InvalidRequest, ShuttingDown, Throttled, TopicsError
 from topics.limits import BYTE_BUDGET_DEFAULT, BYTE_BUDGET_MAX, LIMIT_DEFAULT
 from topics.model import Page, QueueState, TopicState
+from topics.steadyclock import SteadyClock
 from topics.storage.commitlog import CommitLog, Covered
 from topics.storage.store import Store
 
@@ -86,8 +87,10 @@ class Engine:
         self.problems: list[str] = []
         """What the last checkpoint could not clean up, in words; the next one tries again."""
         turn.ticks_ns = clock.ticks_ns
-        self._clock = clock
-        self._now_ms = now_ms
+        self.time = SteadyClock(clock)
+        self.time.reach(now_ms)
+        self.now_ms: Callable[[], int] = self.time.now_ms
+        """The time of the engine: the wall clock, without its jumps. It never goes back, also not over a restart."""
         self.watch = Watch(
             machine, self.now_ms, clock.ticks_ns, checkpointer.dirty.add, limits.limit_max, limits.buffer_grace_ms
         )
@@ -116,13 +119,6 @@ class Engine:
     @property
     def wal(self) -> CommitLog:
         return self.turn.commit_log
-
-    def now_ms(self) -> int:
-        """The wall clock, never going back."""
-        now_ms = self._clock.now_ms()
-        if now_ms > self._now_ms:
-            self._now_ms = now_ms
-        return self._now_ms
 
     # ---- commands
 
@@ -310,7 +306,7 @@ class Engine:
             bytes=log.bytes,
             config=topic.config,
             effective_priority=priority.effective(
-                topic.config.priority, topic.config.auto_priority, self._now_ms, topic.last_read_ts
+                topic.config.priority, topic.config.auto_priority, self.time.latest_ms, topic.last_read_ts
             ),
             last_write_ts=log.last_write_ts,
             last_read_ts=topic.last_read_ts,
@@ -324,7 +320,7 @@ class Engine:
         if log.queue is None:
             return None
         with suppress(Damaged):  # Whoever needs what cannot be read is told; the numbers are the last known ones.
-            log.queue.look(log, topic.config, self._now_ms)
+            log.queue.look(log, topic.config, self.time.latest_ms)
         return log.queue.state(log)
 
     def topics(self, prefix: str = "", after: str = "", limit: int = 100) -> list[TopicState]:

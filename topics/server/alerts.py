@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from topics.limits import GIB
+from topics.limits import CLOCK_DOUBT_MS, CLOCK_STEP_MS, GIB, SECOND_MS
 
 FREE_BYTES_LOW: Final = 5 * GIB
 FREE_BYTES_CRITICAL: Final = 1 * GIB
@@ -81,6 +81,10 @@ class Signs:
     """Records that were evicted although somebody needed them, in the last minutes."""
     overrun_topic: str = ""
     stalled_routers: int = 0
+    clock_jumps: int = 0
+    """How often the wall clock jumped, in the last minutes."""
+    clock_ahead_ms: int = 0
+    """How far the wall clock is ahead of the server's time now; negative when it is behind."""
     lags: tuple[Lag, ...] = ()
     dead: tuple[Dead, ...] = ()
 
@@ -133,8 +137,26 @@ def judge(signs: Signs) -> Iterator[Alert]:
             todo="`topics router ls` says which and why: most often the destination is full.",
             link="/routers",
         )
+    if signs.clock_jumps or abs(signs.clock_ahead_ms) > CLOCK_STEP_MS:
+        yield _astray(signs)
     yield from (_lagging(lag) for lag in signs.lags if lag.now >= LAG_MIN and lag.now > lag.before)
     yield from (_dying(dead) for dead in signs.dead if dead.new)
+
+
+def _astray(signs: Signs) -> Alert:
+    ahead_s = signs.clock_ahead_ms / SECOND_MS
+    now = "agrees with the server's time again"
+    if abs(signs.clock_ahead_ms) > CLOCK_STEP_MS:
+        now = f"is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} the server's time"
+    return Alert(
+        id="clock_jumped",
+        severity="warning",
+        title="The wall clock jumped",
+        text=f"The wall clock of the machine jumped {signs.clock_jumps} times in the last five minutes and {now}.",
+        todo="See whether the machine's clock is right and kept by NTP. Leases, delays and TTLs follow a steady clock; "
+        f"a new time is believed when it has lasted {CLOCK_DOUBT_MS // (60 * SECOND_MS)} minutes.",
+        link="/settings",
+    )
 
 
 def _lagging(lag: Lag) -> Alert:

@@ -54,6 +54,7 @@ from topics.server.tracked import TrackedProtocol
 from topics.server.upkeep import Upkeep
 from topics.server.websessions import WebSessions
 from topics.settings import Settings
+from topics.steadyclock import SteadyClock
 
 if TYPE_CHECKING:
     from topics.server.spans import Spans
@@ -84,7 +85,8 @@ class Server:
         """`origins` says where settings come from, for those who ask."""
         check_bind(settings)
         self._settings = settings
-        self._clock = clock
+        # Keys, sessions and waits end when their time is over, whatever the wall clock does meanwhile.
+        self._clock = clock = SteadyClock(clock)
         self._make_opener = make_opener
         self._context = Context(settings, record_limits(settings), clock, clock.now_ms(), hashing=hashing or Hashing())
         self._overruns = Overruns(self._totals)

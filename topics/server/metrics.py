@@ -86,6 +86,9 @@ def _totals(engine: Engine) -> Iterator[Family]:
     yield gauge("topics_bytes_live", "Bytes of data and meta retained in all topics and stages.", machine.totals.bytes)
     doc = "Records evicted although an archive or a group needed them."
     yield counter("topics_overrun_records_total", doc, machine.totals.overrun_count)
+    yield counter("topics_clock_jumps_total", "Jumps of the wall clock since the start.", engine.time.jumps)
+    doc = "Milliseconds that the wall clock is ahead of the server's time; negative when it is behind."
+    yield gauge("topics_clock_ahead_ms", doc, engine.time.ahead_ms)
     yield gauge("topics_stages", "Stages waiting to be published.", len(machine.batches.stages))
     yield gauge("topics_queue_topics", "Topics that are queues.", machine.topics.by_type[TopicType.QUEUE])
     yield gauge("topics_queue_leases_in_flight", "Jobs leased in all queues.", engine.leasing.in_flight_count())

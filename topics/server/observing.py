@@ -6,6 +6,7 @@ Held here are the series, the alerts and the last events; `routes/observing.py` 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Sized
 from typing import Final
@@ -15,6 +16,7 @@ from topics.engine.engine import Engine
 from topics.model import TopicType
 from topics.server.alerts import Alerts, Dead, Lag, Signs
 from topics.server.context import Context
+from topics.server.logs import fields
 from topics.server.sampling import Sampler
 from topics.server.series import Series
 from topics.server.storagesize import StorageSize, measure
@@ -27,6 +29,8 @@ DEAD_KEPT: Final = 60
 POSITIONS_MAX: Final = 1000
 """Groups, routers, and queues, that are looked at."""
 NS_PER_S: Final = 1_000_000_000
+
+log = logging.getLogger(__name__)
 
 
 class Observer:
@@ -44,6 +48,8 @@ class Observer:
         """Of each log: what it has given up."""
         self._used: deque[tuple[int, int]] = deque(maxlen=LAGS_KEPT)
         self._overruns: deque[int] = deque(maxlen=LAGS_KEPT)
+        self._clock_jumps: deque[int] = deque(maxlen=LAGS_KEPT)
+        self._jumps_logged = 0
 
     def begin(self, engine: Engine) -> None:
         self.sampler.begin(engine)
@@ -56,6 +62,7 @@ class Observer:
     async def beat(self, engine: Engine) -> None:
         """Once a second."""
         clock = self._context.clock
+        self._watch_clock(engine)
         self._beats += 1
         if self._beats % SIGNS_BEATS == 1 and not self._measuring:
             await self._look(engine)
@@ -63,6 +70,16 @@ class Observer:
         elapsed_s = max((now_ns - self._sampled_ns) / NS_PER_S, 0.001)
         self._sampled_ns = now_ns
         self.series.add(clock.now_ms(), self.sampler.sample(engine, elapsed_s, self.storage))
+
+    def _watch_clock(self, engine: Engine) -> None:
+        """Also of an engine that nobody asks for anything: what it does not look at it cannot doubt."""
+        engine.now_ms()
+        if engine.time.jumps > self._jumps_logged:
+            self._jumps_logged = engine.time.jumps
+            log.warning(
+                "the wall clock jumped; the server's time follows it when it keeps to the new time",
+                extra=fields(jumped_ms=engine.time.jumped_ms, ahead_ms=engine.time.ahead_ms),
+            )
 
     async def _look(self, engine: Engine) -> None:
         store = engine.store
@@ -80,6 +97,7 @@ class Observer:
         stopped = tuple(number for number, each in enumerate(shards) if each.read_only)
         totals = engine.machine.totals
         self._overruns.append(totals.overrun_count)
+        self._clock_jumps.append(engine.time.jumps)
         return Signs(
             free_bytes=self.storage.free_bytes,
             bytes_per_s=self._filling(),
@@ -90,6 +108,8 @@ class Observer:
             overrun_count=totals.overrun_count - self._overruns[0],
             overrun_topic=totals.overrun_topic,
             stalled_routers=engine.forwarding.stalled_count,
+            clock_jumps=engine.time.jumps - self._clock_jumps[0],
+            clock_ahead_ms=engine.time.ahead_ms,
             lags=self._lag_signs(engine),
             dead=self._dead_signs(engine),
         )

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-NS_PER_MS = 1_000_000
+from topics.clock import NS_PER_MS
+
 START_MS = 1_700_000_000_000
 """Where a clock starts unless told otherwise: late enough that subtracting an hour is no special case."""
 
 
 class SimClock:
-    """`advance` lets time pass; `jump` and `set_now_ms` move the wall clock only, either way, as an operator would."""
+    """`advance` lets time pass; `jump` and `set_now_ms` move the wall clock only, either way, as an operator would.
+    `suspend` puts the machine to sleep: the wall clock goes on, and the ticks stand still."""
 
     def __init__(self, now_ms: int = START_MS, ticks_ns: int = 0) -> None:
         self._now_ms = now_ms
         self._ticks_ns = ticks_ns
+        self._slept_ns = 0
 
     def now_ms(self) -> int:
         return self._now_ms
 
     def ticks_ns(self) -> int:
         return self._ticks_ns
+
+    def slept_ns(self) -> int:
+        return self._slept_ns
 
     def cpu_ns(self) -> int:
         """Nothing takes time here but what the test lets pass."""
@@ -34,6 +40,11 @@ class SimClock:
     def jump(self, ms: int) -> None:
         """Set the wall clock forward or, negative, back; the ticks do not notice."""
         self._now_ms += ms
+
+    def suspend(self, ms: int) -> None:
+        """Suspend the machine for `ms`."""
+        self._now_ms += ms
+        self._slept_ns += ms * NS_PER_MS
 
     def set_now_ms(self, now_ms: int) -> None:
         self._now_ms = now_ms

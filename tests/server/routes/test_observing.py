@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from tests.client.rig import on_loop
 from tests.server.accountrig import ADMIN_KEY, Served, accounts_served
 from tests.server.api import Api, serving
 from tests.server.queues import bury
-from topics.limits import GIB
+from topics.limits import DAY_MS, GIB
 from topics.server import observing
-from topics.server.observing import SIGNS_BEATS
+from topics.server.observing import LAGS_KEPT, SIGNS_BEATS
 from topics.server.series import SERIES
 from topics.server.storagesize import StorageSize
 
@@ -117,7 +118,8 @@ async def test_dead_letters_are_told_from_the_first_and_not_again_after_a_restar
         served.api.key = ADMIN_KEY
         await served.api.write("jobs", 5)
         await beats(served, SIGNS_BEATS)
-        assert await alert_ids(served) == []
+        # Its clock shows the real time again, which is behind the stored one.
+        assert await alert_ids(served) == ["clock_jumped"]
 
 
 @on_loop
@@ -187,3 +189,28 @@ async def test_an_open_server_shows_all_of_it(tmp_path: Path) -> None:
         assert (await api.get("/v0/series")).status == 200
         assert (await api.get("/v0/overview")).body["events"]
         assert (await api.get("/v0/settings")).body["settings"]
+
+
+@on_loop
+async def test_clock_that_jumped_is_an_alert_a_metric_and_a_log_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        await beats(served, SIGNS_BEATS)
+        assert "clock_jumped" not in served.context.observer.alerts.current
+        served.clock.jumped_ms = 3 * DAY_MS
+        await beats(served, SIGNS_BEATS)
+        assert caplog.text.count("the wall clock jumped") == 1
+        alert = served.context.observer.alerts.current["clock_jumped"]
+        assert f"{3 * DAY_MS // 1000:,} s ahead of" in alert.text
+        exposed = (await served.api.get("/v0/metrics")).raw.decode()
+        assert "topics_clock_jumps_total 1\n" in exposed
+        ahead = re.search(r"^topics_clock_ahead_ms (\S+)$", exposed, re.M)
+        assert ahead is not None and abs(float(ahead[1]) - 3 * DAY_MS) < 1000
+        served.clock.jumped_ms = 0
+        await beats(served, SIGNS_BEATS)
+        assert "agrees with" in served.context.observer.alerts.current["clock_jumped"].text
+        await beats(served, SIGNS_BEATS * LAGS_KEPT)
+        assert "clock_jumped" not in served.context.observer.alerts.current
+        assert caplog.text.count("the wall clock jumped") == 2

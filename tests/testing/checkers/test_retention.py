@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.testing.checkers.histories import Making, rules
 from topics.testing.checkers import History
-from topics.testing.checkers.retention import check_retention
+from topics.testing.checkers.liveness import SLACK_MS
+from topics.testing.checkers.retention import RESTART_MS, check_retention
 
 TTL_MS = 100
 
@@ -70,3 +72,35 @@ def test_a_clock_that_was_ahead_has_taken_it_for_good() -> None:
 
 def test_a_clock_that_jumps_meanwhile_says_nothing() -> None:
     assert timed(1001 + TTL_MS, shown=True, jumps=True) == []
+
+
+def steadily_timed(age_ms: int, shown: bool, died_ms: int = 0) -> list[str]:
+    """The same behind a jump of the wall clock: the client's own clock counts."""
+    made = Making(capped=True, ttl_ms=TTL_MS)
+    jump = made.call("noop", {}, {})
+    made.history.jumps.append(jump.done or 0)
+    made.write((1, 101), sent_ms=0, done_ms=0, wall_ms=10**9, latest_ms=10**9)
+    if died_ms:
+        made.die()
+        made.history.faults[-1] = replace(made.history.faults[-1], at_ms=died_ms)
+    answer: dict[str, Any] = {
+        "records": [(1, 101, "")] if shown else [],
+        "times": [10**9] if shown else [],
+        "gap": None if shown else (1, 1, "ttl"),
+    }
+    made.call("read", {"from_seq": 0}, answer, sent_ms=age_ms, done_ms=age_ms, wall_ms=0, latest_ms=10**9)
+    return broken(made.history)
+
+
+def test_behind_a_jump_the_steady_clock_counts_within_a_fifth() -> None:
+    late_ms = TTL_MS * 5 // 4 + SLACK_MS
+    assert steadily_timed(late_ms, shown=True) == steadily_timed(TTL_MS * 5 // 6, shown=False) == []
+    assert steadily_timed(late_ms + 1, shown=True) == ["ttl"]
+    assert steadily_timed(TTL_MS * 5 // 6 - 2, shown=False) == ["early"]
+
+
+def test_time_that_a_server_was_down_is_not_counted() -> None:
+    late_ms = TTL_MS * 5 // 4 + SLACK_MS
+    assert steadily_timed(RESTART_MS + late_ms, shown=True, died_ms=1) == []
+    assert steadily_timed(RESTART_MS + late_ms + 2, shown=True, died_ms=1) == ["ttl"]
+    assert steadily_timed(5, shown=False, died_ms=1) == [], "it may have started with another time"

@@ -13,7 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.testing.sim.disk_and_clock_plants import boot_id_alone_proves_that_nothing_is_lost
+from tests.testing.sim.disk_and_clock_plants import (
+    boot_id_alone_proves_that_nothing_is_lost,
+    jump_of_the_clock_is_believed_at_once,
+    time_is_the_highest_that_the_wall_clock_showed,
+)
 from topics.core import groupsettle, read, retention
 from topics.core.dedupe import Dedupe, IdempotencyKey
 from topics.core.hole import Hole
@@ -283,6 +287,8 @@ PLANTED: tuple[tuple[Plant, str], ...] = (
     (drop_is_not_stored, "the server cannot start"),
     (arrow_loses_a_row, "log.missing"),
     (boot_id_alone_proves_that_nothing_is_lost, "log.seq"),
+    (time_is_the_highest_that_the_wall_clock_showed, "liveness."),
+    (jump_of_the_clock_is_believed_at_once, "retention.early"),
 )
 
 

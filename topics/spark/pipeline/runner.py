@@ -23,6 +23,7 @@ from topics.spark.pipeline.checkpoints import default_checkpoints
 from topics.spark.pipeline.definitions import Definitions
 from topics.spark.pipeline.job import Job
 from topics.spark.pipeline.queries import Queries
+from topics.steadyclock import SteadyClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,8 @@ class Runner:
         self._server = Definitions(url, key, ASK_MS)
         self._names = frozenset(names)
         self._available_now = available_now
-        self._clock = clock or SystemClock()
+        # Looks, reports and retries come in their time, whatever the wall clock does meanwhile.
+        self._clock = SteadyClock(clock or SystemClock())
         self._stop = Event()
         self._jobs: dict[str, Job] = {}
         self._looked_ms: int | None = None

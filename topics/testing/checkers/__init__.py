@@ -16,6 +16,7 @@ from topics.testing.checkers.fresh import check_fresh
 from topics.testing.checkers.group import check_groups
 from topics.testing.checkers.heap import check_heap
 from topics.testing.checkers.leases import check_leases
+from topics.testing.checkers.liveness import check_liveness
 from topics.testing.checkers.log import check_log
 from topics.testing.checkers.recreation import check_recreation
 from topics.testing.checkers.retention import check_retention
@@ -36,6 +37,7 @@ CHECKERS: dict[str, Callable[[History], Iterator[Violation]]] = {
     "router": check_routers,
     "fresh": check_fresh,
     "stream": check_streams,
+    "liveness": check_liveness,
 }
 
 

@@ -176,6 +176,10 @@ class History:
         """Whether the clock on the wall may have jumped between the beginning of one call and the end of another."""
         return any(since.sent < at and (until.done is None or at < until.done) for at in self.jumps)
 
+    def jumped_before(self, until: Call) -> bool:
+        """Whether the clock on the wall had ever jumped by the end of a call."""
+        return any(until.done is None or at < until.done for at in self.jumps)
+
     def was_sick(self, call: Call) -> bool:
         """Whether a part of the server may have been out of order during a call."""
         return any(

@@ -2,8 +2,8 @@
 
 Reads the verbs of `log.py`. A cap counts records, so of a page it is known how many must be behind a gap; writes that
 are under way, or of which nobody knows the outcome, may have taken as many more as they have records. A TTL is held
-against the clock on the wall: a call during which that jumped says nothing. `times` of a read are the stamps of its
-records.
+against the clock on the wall until that jumps. From then on it is held against the steady clock of the clients, which
+the time of the server follows within a fifth while the process lives. `times` of a read are the stamps of its records.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topics.testing.checkers.events import Call, History, Violation
+from topics.testing.checkers.liveness import FASTEST, SLACK_MS, SLOWEST
 
+RESTART_MS = 3000
+"""How long after a death a server is up again, at the latest. While it is down, its time may stand still."""
 UNDER_WAY_MS = 10_000
 """How long a request may be under way after its client has given up."""
 
@@ -50,6 +53,9 @@ def _is_under_way(write: Call, read: Call) -> bool:
 
 
 def _ttl(history: History, place: str, ttl_ms: int, read: Call, writes: list[Call]) -> Iterator[Violation]:
+    if history.jumped_before(read):
+        yield from _ttl_steady(history, place, ttl_ms, read, writes)
+        return
     if not history.has_jumped(read, read):
         for (seq, number, _), stamped_ms in zip(read.answer["records"], read.answer["times"], strict=True):
             if stamped_ms + ttl_ms < read.wall_ms:
@@ -66,3 +72,25 @@ def _ttl(history: History, place: str, ttl_ms: int, read: Call, writes: list[Cal
             if gap[0] <= seq <= gap[1] and write.answered_before(read) and read.latest_ms <= write.wall_ms + ttl_ms:
                 text = f"{place}: seq {seq} is told lost {read.latest_ms - write.wall_ms} ms after it was written"
                 yield Violation("retention.early", f"{text}, and {ttl_ms} ms are kept")
+
+
+def _ttl_steady(history: History, place: str, ttl_ms: int, read: Call, writes: list[Call]) -> Iterator[Violation]:
+    """The same by the steady clock: what the wall clock shows has jumped."""
+    shown = {number for _, number, _ in read.answer["records"]}
+    up_ms = max((fault.at_ms + RESTART_MS for fault in history.faults if fault.at < (read.done or 0)), default=0)
+    gap = read.answer["gap"]
+    for write in writes:
+        if not write.ok or write.answer.get("deduped") or write.copies > 1 or not write.answered_before(read):
+            continue
+        since_ms = read.sent_ms - max(write.done_ms, up_ms)
+        late = shown.intersection(write.asked["ids"])
+        if late and since_ms > ttl_ms * SLOWEST + SLACK_MS:
+            text = f"{place}: records {sorted(late)} are there more than {since_ms} ms after they were written"
+            yield Violation("retention.ttl", f"{text}, and {ttl_ms} ms are kept")
+        age_ms = read.done_ms - write.sent_ms
+        lived = not any(write.sent < fault.at < (read.done or 0) for fault in history.faults)
+        if gap is not None and lived and age_ms < ttl_ms * FASTEST - 1:
+            for seq in write.answer["seqs"]:
+                if gap[0] <= seq <= gap[1]:
+                    text = f"{place}: seq {seq} is told lost {age_ms} ms after it was written"
+                    yield Violation("retention.early", f"{text}, and {ttl_ms} ms are kept")

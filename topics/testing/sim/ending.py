@@ -6,9 +6,11 @@ from topics.testing.sim.actor import Actor, Routine
 from topics.testing.sim.actors import consumer, popper, worker
 from topics.testing.sim.actors.reader import read_request
 from topics.testing.sim.calls import Fields, Request
+from topics.testing.sim.liveness import probe
 from topics.testing.sim.plan import LEASE_MS, READ_LAST
 
-LATER_MS = 120_000
+LATER_MS = 4000.0
+"""Longer than any lease, delay or backoff that anybody was given; the clock on the wall does not help."""
 IDLE_ROUNDS = 1
 """So often in a row there must be nothing left, with a lease's time in between."""
 ROUNDS_MAX = 60
@@ -24,14 +26,13 @@ class Ending(Actor):
             super()._again()
 
     def routine(self) -> Routine:
-        # Later than every lease and delay that anybody was given.
-        self.world.notes.jump(LATER_MS)
-        yield 500.0
+        yield LATER_MS
         for place in worker.LETTERS:
             yield from self._drain(place)
         yield from self._drain_heap()
         for place in consumer.PLACES:
             yield from self._drain_group(place)
+        yield from probe(self)
         for place in READ_LAST:
             yield from self.read(place)
         yield from self.letters()

@@ -19,6 +19,7 @@ from topics.testing.sim.network import CALM, Network, Weather
 from topics.testing.sim.slowshard import SlowShard
 from topics.testing.sim.timeline import Timeline
 
+HOUR_MS = 3_600_000
 FAULT_MS = 350.0
 """Time between two faults of the machine, on average."""
 SLACK_MS = 60
@@ -44,8 +45,6 @@ class Faults:
         self._forgot = False
         """Whether it threw away what it could not sync: only a reboot tells what is left."""
         self._restarting = False
-        self._behind_ms = 0
-        """How far the clock was set back: what was put off to a time that it showed before is due when it is there."""
         kinds: list[tuple[str, Callable[[], None]]] = [
             ("kill", self._kill),
             ("power loss", self._lose_power),
@@ -60,6 +59,7 @@ class Faults:
             ("slow disk", self._slow),
             ("clock jump forward", self._jump_forward),
             ("clock jump back", self._jump_back),
+            ("clock far ahead for a while", self._go_astray),
             ("weather", self._weather),
         ]
         self.slow_shard = SlowShard(machine, notes, chance)
@@ -92,7 +92,6 @@ class Faults:
         self._machine.disk.set_capacity(None)
         self._machine.slow_ms = 0.0
         self.slow_shard.heal()
-        self._notes.jump(self._behind_ms)
         if self._sick_since_ms is not None or not self._machine.running:
             self._restart_soon(0)
 
@@ -207,9 +206,13 @@ class Faults:
         self._notes.jump(self._chance.choice((50, 1000, 30_000)))
 
     def _jump_back(self) -> None:
-        back_ms = self._chance.choice((50, 1000, 30_000))
-        self._behind_ms += back_ms
-        self._notes.jump(-back_ms)
+        self._notes.jump(-self._chance.choice((50, 1000, 30_000, HOUR_MS)))
+
+    def _go_astray(self) -> None:
+        """Far ahead, and right again before anybody believes it."""
+        far_ms = self._chance.choice((HOUR_MS, 10 * HOUR_MS))
+        self._notes.jump(far_ms)
+        self._timeline.after(self._chance.random() * 1500, lambda: self._notes.jump(-far_ms))
 
     def _weather(self) -> None:
         chance = self._chance

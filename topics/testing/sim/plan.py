@@ -10,8 +10,8 @@ LEASE_MS: Final = 250
 VISIBILITY_MS: Final = 240
 LATE_MS: Final = 60
 """How much too late those are who are a little late: another one may have it by then, and still be at it."""
-WINDOW_MS: Final = 3_600_000
-"""So long is a key remembered: longer than the clock ever jumps in a life, so that what is repeated is known."""
+WINDOW_MS: Final = 86_400_000
+"""So long is a key remembered: longer than the clock is ever off in a life, so that what is repeated is known."""
 CAP: Final = 12
 TTL_MS: Final = 600
 RANK_MAX: Final = 1

@@ -9,7 +9,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from topics.testing.clock import NS_PER_MS, SimClock
+from topics.clock import NS_PER_MS
+from topics.testing.clock import SimClock
 
 Act = Callable[[], None]
 

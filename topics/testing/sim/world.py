@@ -35,6 +35,8 @@ LIFE_MS = 1600
 SETTLE_MS = 9000
 """What is given to everybody to finish what they are at, once all is healed."""
 ACTORS_MIN = 10
+SECOND_LIFE_IDS = 1_000_000
+"""Where ids of records continue in a world that goes on with the history of another: above all of its ids."""
 EVENTS_MAX = 300_000
 """More than any life has: beyond that something turns in circles."""
 
@@ -99,6 +101,7 @@ class World:
         """Start a server on a disk, take what is left, read all there is; the history with that at its end."""
         self.machine.disk = disk
         self.notes.go_on(history)
+        self._last_id = SECOND_LIFE_IDS
         with self._alive():
             self.machine.start()
             self._run_for(1000)

@@ -12,9 +12,9 @@ GROUP = "crew"
 PLACES = ("safe#0", "fast#0")
 
 
-def consume_request(place: str, consumer: str, limit: int) -> Request:
+def consume_request(place: str, consumer: str, limit: int, wait_ms: int = 0) -> Request:
     topic, _ = split(place)
-    body = {"limit": limit, "consumer": consumer}
+    body = {"limit": limit, "consumer": consumer, "wait_ms": wait_ms}
     path = f"/v0/topics/{topic}/groups/{GROUP}/consume"
     return Request("consume", place, "POST", path, body, {"group": GROUP}, _read_batch)
 

@@ -11,14 +11,25 @@ from topics.testing.sim.plan import LATE_MS, LEASE_MS
 
 HEAP = "heap"
 IMPATIENT_MS = 25
+BACKOFF_MS = 1000
+"""The longest backoff after a first failure."""
 
 
 def millis(text: str) -> int:
     return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
-def pop_request(consumer: str, most: int) -> Request:
+def enqueue_request(producer: str, number: int, delay_ms: int) -> Request:
+    """One message without a name of its own."""
+    body = {"topic": HEAP, "payload_json": {"id": number}, "priority": 0, "not_before": delay_ms / 1000}
+    asked = {"ids": [number], "priorities": [0], "delays": {number: delay_ms}, "key": f"{producer}-{number}"}
+    return Request("enqueue", HEAP, "POST", "/v1/enqueue", body, asked, _read_one)
+
+
+def pop_request(consumer: str, most: int, wait_ms: int = 0) -> Request:
     body = {"topic": HEAP, "max": most, "visibility_timeout": LEASE_MS / 1000, "consumer": consumer}
+    if wait_ms:
+        body["wait_time"] = wait_ms / 1000
     return Request("claim", HEAP, "POST", "/v1/pop", body, {"max": most}, _read_popped)
 
 
