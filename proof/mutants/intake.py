@@ -6,6 +6,7 @@ from proof.mutants.mutant import Mutant
 
 _HTTP = "topics/server/http.py"
 _ORDER = "topics/server/intake/order.py"
+_SOCKET = "topics/server/ws.py"
 _TESTS = "tests/server/intake/"
 
 INTAKE = (
@@ -72,5 +73,29 @@ INTAKE = (
         "min(RESUMED_PER_TURN, len(self._line))",
         "len(self._line)",
         (_TESTS + "test_turns.py::test_few_of_the_line_are_resumed_in_each_turn",),
+    ),
+    Mutant(
+        "socket-without-turns",
+        "a WebSocket that has spent its turn waits",
+        _SOCKET,
+        "        self._budget.spend(len(piece) + FRAME_BYTES * len(frames))\n",
+        "",
+        (_TESTS + "test_sockets.py::test_tiny_fragments_take_so_many_of_a_turn",),
+    ),
+    Mutant(
+        "fragments-unbounded",
+        "a WebSocket message has a bound on its fragments",
+        _SOCKET,
+        "        if self._fragments > WS_FRAGMENTS_MAX:\n",
+        "        if False:\n",
+        (_TESTS + "test_sockets.py::test_message_of_too_many_fragments_is_refused",),
+    ),
+    Mutant(
+        "socket-messages-not-counted",
+        "unfinished WebSocket messages count with unfinished bodies",
+        _SOCKET,
+        "            self._share.set(unread_bytes + self._pieces_bytes + len(self._protocol.reader.buffer), True)\n",
+        "            pass\n",
+        (_TESTS + "test_sockets.py::test_unfinished_messages_of_all_connections_are_bounded_together",),
     ),
 )

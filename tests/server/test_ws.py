@@ -200,8 +200,8 @@ def test_a_client_that_reads_no_acks_is_not_read_from(tmp_path: Path) -> None:
                     await talker.socket.send(ping)
 
             sending = asyncio.create_task(send_all())
-            await rig.until(lambda: socket._holding)
-            assert socket._full_since_ns is not None
+            await rig.until(lambda: socket._full_since_ns is not None)
+            assert socket._holding
             assert len(socket._waiting) < 5000, "one read at most"
             # Not being read from is not being silent.
             for _ in range(3):

@@ -1,12 +1,15 @@
 """A WebSocket: messages in, commands out, and one way to send for answers and events alike.
 
-How it works. The `websockets` library reads frames and answers control frames; what it wants to say is written at once.
-A whole text message waits in `_waiting` until it may be carried out: while so many publishes are under way, or the
-client leaves too much unread, nothing is, and nothing more is read. So a client that sends faster than it is served is
-held back by TCP, and what is kept of it is bounded by one read and one message.
+How it works. What the client sends is read in slices out of `_inbox`. The `websockets` library reads frames and answers
+control frames; what it wants to say is written at once. A whole text message waits in `_waiting` until it may be
+carried out: while so many publishes are under way, while the client leaves too much unread, or while the connection has
+spent its turn (`intake/turns.py`), nothing is, and nothing more is read. So a client that sends faster than it is
+served is held back by TCP, and what is kept of it is bounded by one read and one message, and counted with what all
+others hold.
 
 What is wrong with a message is answered with an `error` and the connection goes on, as long as the protocol lets it: a
-message that is too large to be read (1009), or text that is not UTF-8 (1007), is answered and ends it.
+message that is too large to be read or comes in too many fragments (1009), or text that is not UTF-8 (1007), is
+answered and ends it.
 
     normal end          the client's close frame is repeated
     the server stops    publishes under way are answered, then 1001
@@ -29,10 +32,11 @@ from websockets.server import ServerProtocol
 
 from topics.engine.events import Form
 from topics.engine.watcher import Subscription
-from topics.errors import InvalidRequest, PayloadTooLarge, Throttled
-from topics.limits import WS_PING_MS, WS_PUBLISHES_MAX
+from topics.errors import InvalidRequest, PayloadTooLarge, Throttled, TopicsError
+from topics.limits import KIB, WS_FRAGMENTS_MAX, WS_PING_MS, WS_PUBLISHES_MAX
 from topics.server import wsframes
 from topics.server.context import Context
+from topics.server.intake.turns import REQUEST_BYTES, Budget
 from topics.server.principal import Principal
 from topics.server.streaming import Stream
 from topics.server.wscommands import Commands
@@ -40,6 +44,10 @@ from topics.wire.wscommand import request_id_of
 
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1000 * NS_PER_MS
+SLICE_BYTES_MIN: Final = 1 * KIB
+SLICE_BYTES_MAX: Final = 64 * KIB
+FRAME_BYTES: Final = 4 * KIB
+"""What a frame costs of a turn's budget, beside its bytes."""
 
 _quiet = logging.getLogger(__name__ + ".frames")
 """At its debug level the library would log payloads."""
@@ -62,8 +70,17 @@ class WebSocket:
         self._commands = Commands(context, principal, connection_id, self)
         self._stream: Stream
         """From `opened` on; what it is told after its end does nothing."""
+        self._inbox = b""
+        """What has come and is not read yet, from `_inbox_at` on."""
+        self._inbox_at = 0
+        self._slice_bytes = SLICE_BYTES_MIN
+        self._budget = Budget(context.turns, self._go_on)
+        self._share = context.held.share()
+        self._is_working = False
         self._pieces: list[bytes] = []
         """Of a message that comes in fragments."""
+        self._pieces_bytes = 0
+        self._fragments = 0
         self._is_text = True
         self._waiting: deque[bytes] = deque()
         self._holding = False
@@ -88,16 +105,9 @@ class WebSocket:
 
     def received(self, data: bytes) -> None:
         self._heard = True
-        protocol = self._protocol
-        protocol.receive_data(data)
-        for event in protocol.events_received():
-            assert isinstance(event, Frame)
-            self._take(event)
-        if isinstance(protocol.parser_exc, PayloadTooBig):
-            most = self._message_bytes_max
-            told = PayloadTooLarge(f"the message has more than {most} bytes", max_bytes=most)
-            self.tell(wsframes.error(None, told))
-        self._write_protocol()
+        self._inbox = self._inbox[self._inbox_at :] + data if self._inbox_at < len(self._inbox) else data
+        self._inbox_at = 0
+        self._go_on()
 
     def filled(self) -> None:
         self._full_since_ns = self._clock.ticks_ns()
@@ -108,7 +118,7 @@ class WebSocket:
     def drained(self) -> None:
         self._full_since_ns = None
         self._commands.unblock()
-        self._work()
+        self._go_on()
 
     def expired(self) -> None:
         now_ns = self._clock.ticks_ns()
@@ -124,26 +134,97 @@ class WebSocket:
 
     def stopping(self) -> None:
         self._stopping = True
-        self._work()
+        self._go_on()
         self._close_if_stopped()
 
     def closed(self) -> None:
         self._waiting.clear()
-        self._pieces.clear()
+        self._forget()
+        self._share.release()
         self._commands.close()
 
     # ---- messages in
 
+    def _go_on(self) -> None:
+        """Carry out what waits and read what has come, while there is room for the answers and time in this turn."""
+        if self._is_working:
+            return
+        self._is_working = True
+        try:
+            self._work()
+            while self._inbox_at < len(self._inbox) and not self._waiting and not self._budget.is_spent:
+                if self._stream.ended:
+                    return
+                self._read_slice()
+            self._account()
+        finally:
+            self._is_working = False
+        if self._has_room() and not self._waiting and not self._budget.is_spent:
+            self._let_go()
+        else:
+            self._hold()
+
+    def _read_slice(self) -> None:
+        """Small slices where frames are small: the library reads all frames of a slice at once."""
+        protocol = self._protocol
+        piece = self._inbox[self._inbox_at : self._inbox_at + self._slice_bytes]
+        self._inbox_at += len(piece)
+        protocol.receive_data(piece)
+        frames = protocol.events_received()
+        self._slice_bytes = SLICE_BYTES_MIN if frames else min(2 * self._slice_bytes, SLICE_BYTES_MAX)
+        self._budget.spend(len(piece) + FRAME_BYTES * len(frames))
+        for event in frames:
+            assert isinstance(event, Frame)
+            self._take(event)
+        if isinstance(protocol.parser_exc, PayloadTooBig) and not self._failed:
+            self._failed = True
+            most = self._message_bytes_max
+            told = PayloadTooLarge(f"the message has more than {most} bytes", max_bytes=most)
+            self.tell(wsframes.error(None, told))
+        self._write_protocol()
+
+    def _account(self) -> None:
+        """Count what is held of a message that has not come whole."""
+        unread_bytes = len(self._inbox) - self._inbox_at
+        try:
+            self._share.set(unread_bytes + self._pieces_bytes + len(self._protocol.reader.buffer), True)
+        except Throttled as error:
+            self._give_up(error, CloseCode.TRY_AGAIN_LATER, "too much is held of unfinished messages")
+
+    def _give_up(self, error: TopicsError, code: CloseCode, reason: str) -> None:
+        """Answer what cannot be read any further, and end the connection."""
+        self._failed = True
+        self._forget()
+        self.tell(wsframes.error(None, error))
+        self._protocol.fail(code, reason)
+        self._share.release()
+        self._write_protocol()
+
+    def _forget(self) -> None:
+        self._inbox, self._inbox_at = b"", 0
+        self._pieces.clear()
+        self._pieces_bytes = 0
+
     def _take(self, frame: Frame) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY) and not self._failed:
             self._is_text = frame.opcode is Opcode.TEXT
+            self._fragments = 0
         elif frame.opcode is not Opcode.CONT or self._failed:
+            return
+        self._fragments += 1
+        if self._fragments > WS_FRAGMENTS_MAX:
+            told = PayloadTooLarge(
+                f"the message has more than {WS_FRAGMENTS_MAX} fragments; send larger ones", max=WS_FRAGMENTS_MAX
+            )
+            self._give_up(told, CloseCode.MESSAGE_TOO_BIG, "too many fragments")
             return
         if frame.data:
             self._pieces.append(bytes(frame.data))
+            self._pieces_bytes += len(frame.data)
         if frame.fin:
             message = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces.clear()
+            self._pieces_bytes = 0
             self._take_message(message)
 
     def _take_message(self, message: bytes) -> None:
@@ -164,14 +245,11 @@ class WebSocket:
         self._work()
 
     def _work(self) -> None:
-        """Carry out what waits, as long as there is room for the answers."""
+        """Carry out what waits, while there is room for the answers and time in this turn."""
         commands = self._commands
-        while self._waiting and self._has_room():
+        while self._waiting and self._has_room() and not self._budget.is_spent:
+            self._budget.spend(REQUEST_BYTES)
             commands.carry_out(self._waiting.popleft())
-        if self._has_room():
-            self._let_go()
-        else:
-            self._hold()
 
     def _has_room(self) -> bool:
         stream = self._stream
@@ -206,7 +284,7 @@ class WebSocket:
 
     def answered(self) -> None:
         if self._holding:
-            self._work()
+            self._go_on()
         self._close_if_stopped()
 
     def _write_protocol(self) -> None:
