@@ -35,6 +35,9 @@ from topics.engine.turn import Turn
 from topics.engine.visibility import Pending, Visibility
 from topics.model import Deleted, Dropped, Durability, Published, TopicConfig, Written
 from topics.server import sse, wscommands
+from topics.server.http import HttpProtocol
+from topics.server.intake.gate import Gate
+from topics.server.intake.turns import Budget
 from topics.testing.fakedisk import FakeFile
 from topics.testing.sim import machine
 from topics.testing.sim.actors import clerk
@@ -262,6 +265,18 @@ def arrow_loses_a_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(arrow, "_table", lambda spans, shape: true(spans, shape).slice(1))
 
 
+def pipelined_requests_overtake(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(HttpProtocol, "_may_begin", lambda self, exchange: True)
+
+
+def turns_do_not_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Budget, "spend", lambda self, count: False)
+
+
+def bodies_come_before_their_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Gate, "admit", lambda self, head, verified: True)
+
+
 PLANTED: tuple[tuple[Plant, str], ...] = (
     (sync_is_not_made, "log."),
     (answer_before_sync, "log."),
@@ -289,6 +304,9 @@ PLANTED: tuple[tuple[Plant, str], ...] = (
     (boot_id_alone_proves_that_nothing_is_lost, "log.seq"),
     (time_is_the_highest_that_the_wall_clock_showed, "liveness."),
     (jump_of_the_clock_is_believed_at_once, "retention.early"),
+    (pipelined_requests_overtake, "pipeline: "),
+    (turns_do_not_end, "flood: "),
+    (bodies_come_before_their_key, "memory: "),
 )
 
 

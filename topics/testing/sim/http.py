@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import httptools
 import msgspec
 
+KEY: Final = "sim"
+"""What every client brings, but those who try without."""
 
-def request_bytes(method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> bytes:
+
+def request_bytes(
+    method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None, key: str = KEY
+) -> bytes:
     """A request as it goes over the wire; a body is JSON, or bytes of the type that the headers name."""
     content = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
     lines = [f"{method} {path} HTTP/1.1", "Host: topics"]
+    if key:
+        lines.append(f"Authorization: Bearer {key}")
     if content:
         lines.append(f"Content-Length: {len(content)}")
     if content and not isinstance(body, bytes):

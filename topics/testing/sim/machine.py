@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Literal, assert_never, cast
 
@@ -19,6 +19,7 @@ from topics.engine.engine import Engine
 from topics.engine.host import Opener
 from topics.engine.opening import SALT_BITS, options
 from topics.engine.recovery import Progress, recover
+from topics.secret import Secret
 from topics.server.app import Server
 from topics.settings import Settings
 from topics.storage.committer import Post
@@ -27,6 +28,7 @@ from topics.testing.clock import SimClock
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.faultfs import FaultFs, SimulatedCrash
 from topics.testing.platter import CrashMode
+from topics.testing.sim.http import KEY
 from topics.testing.sim.loop import Listener, SimLoop
 from topics.testing.sim.timeline import Timeline
 
@@ -121,6 +123,8 @@ class Machine:
         self.settle()
 
     def _boot(self, settings: Settings) -> None:
+        # A server takes the text out of its settings, so each one has its own.
+        settings = replace(settings, api_keys=Secret(KEY))
         server = self._server = Server(settings, self.clock, self._opener)
         task = asyncio.ensure_future(self._serve(server))
         task.add_done_callback(self._booted)

@@ -125,6 +125,9 @@ class Link:
         self.slow_ms = 0.0
         """How long the client takes to read what comes at once."""
         self._passed = 0
+        self.written_bytes = 0
+        """What the server has written, whether it has come or not."""
+        self.on_written: Callable[[], None] = lambda: None
         loop.call_soon(protocol.connection_made, self.transport)
 
     # ---- from the client
@@ -140,6 +143,15 @@ class Link:
             at_ns += int(chance.random() * weather.delay_ms * 1_000_000)
             self._timeline.at(at_ns, partial(self._arrive, piece))
         self._sent_until_ns = at_ns
+
+    def deliver(self, data: bytes) -> None:
+        """Have bytes reach the server now, in one piece, behind those that were delivered before."""
+        self._arrive(data)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the server does not read."""
+        return self._held is not None
 
     def _arrive(self, piece: bytes) -> None:
         if self.is_cut or self._is_lost or self._loop.ended:
@@ -165,6 +177,9 @@ class Link:
     # ---- from the server
 
     def written(self, data: bytes | None) -> None:
+        if data is not None:
+            self.written_bytes += len(data)
+            self.on_written()
         at_ns = max(self._written_until_ns, self._timeline.now_ns)
         at_ns += int((self._network.chance.random() * self._network.weather.delay_ms + self.slow_ms) * 1_000_000)
         self._written_until_ns = at_ns

@@ -63,7 +63,7 @@ class World:
             *[actors.Writer] * 3, *[actors.Reader] * 2, actors.Deleter, actors.Boss, *[actors.Worker] * 3,
             *[actors.Enqueuer] * 2, *[actors.Popper] * 2, *[actors.Consumer] * 2, *[actors.Batcher] * 2, actors.Mixer,
             *[actors.Watcher] * 2, actors.Keeper, *[actors.Clerk] * 2, actors.Porter, actors.Dropper,
-            *[actors.Caster] * 2, actors.Echoer,
+            *[actors.Caster] * 2, actors.Echoer, actors.Flooder, actors.Piper,
         ]  # fmt: skip
         # Some lives are of few who do much with each other, in some there is everybody.
         living = self.chance.sample(kinds, self.chance.randint(ACTORS_MIN, len(kinds)))

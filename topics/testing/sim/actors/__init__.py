@@ -6,8 +6,10 @@ from topics.testing.sim.actors.clerk import Clerk
 from topics.testing.sim.actors.consumer import Consumer
 from topics.testing.sim.actors.dropper import Dropper
 from topics.testing.sim.actors.echoer import Echoer
+from topics.testing.sim.actors.flooder import Flooder
 from topics.testing.sim.actors.keeper import Keeper
 from topics.testing.sim.actors.looker import Looker
+from topics.testing.sim.actors.piper import Piper
 from topics.testing.sim.actors.popper import Enqueuer, Popper
 from topics.testing.sim.actors.porter import Porter
 from topics.testing.sim.actors.reader import Deleter, Reader
@@ -16,6 +18,6 @@ from topics.testing.sim.actors.worker import Boss, Worker
 from topics.testing.sim.actors.writer import Writer
 
 __all__ = [
-    "Batcher", "Boss", "Caster", "Clerk", "Consumer", "Deleter", "Dropper", "Echoer", "Enqueuer", "Keeper", "Looker",
-    "Mixer", "Popper", "Porter", "Reader", "Watcher", "Worker", "Writer",
+    "Batcher", "Boss", "Caster", "Clerk", "Consumer", "Deleter", "Dropper", "Echoer", "Enqueuer", "Flooder", "Keeper",
+    "Looker", "Mixer", "Piper", "Popper", "Porter", "Reader", "Watcher", "Worker", "Writer",
 ]  # fmt: skip
