@@ -161,6 +161,8 @@ OPEN_BODY_BYTES_MAX: Final = 64 * KIB
 UNKNOWN_INCOMING_BYTES_MAX: Final = 32 * MIB
 """Unfinished requests of all connections that have not shown a good key, together."""
 INCOMING_BYTES_DEFAULT: Final = 256 * MIB
+GRPC_CALLS_MAX: Final = 4096
+"""Calls over gRPC that are under way at a time, beside the streams that a setting bounds."""
 WS_FRAGMENTS_MAX: Final = 16_384
 """Frames that one WebSocket message may come in."""
 

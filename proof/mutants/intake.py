@@ -43,6 +43,14 @@ INTAKE = (
         (_TESTS + "test_unfinished.py::test_request_without_a_key_is_refused_before_its_body",),
     ),
     Mutant(
+        "message-taken-before-its-key",
+        "a call over gRPC without a key is refused before its message",
+        "topics/server/grpc/calls.py",
+        "        return found.ordinary if lets_in else found.unread\n",
+        "        return found.ordinary\n",
+        ("tests/server/grpc/test_calls.py::test_call_without_a_good_key_is_refused_before_its_message",),
+    ),
+    Mutant(
         "unfinished-bodies-unbounded",
         "the bodies of all connections together are bounded",
         "topics/server/intake/held.py",

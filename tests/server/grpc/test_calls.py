@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import pytest
@@ -180,3 +181,67 @@ async def test_what_administers_says_of_what_and_whether_it_was_refused(tmp_path
             ("no such name!", "begun"),
             ("no such name!", "invalid_request"),
         ]
+
+
+async def silence(begun: asyncio.Event) -> AsyncIterator[bytes]:
+    """A call whose message does not come."""
+    begun.set()
+    await asyncio.Event().wait()
+    yield b""
+
+
+def unsaid(channel: Any, service: str, name: str, *metadata: tuple[str, str]) -> Any:
+    """A unary call that has sent its metadata and nothing else."""
+    path = methods_of(service)[name].path
+    return channel.stream_unary(path)(silence(asyncio.Event()), metadata=metadata)
+
+
+@on_loop
+@pytest.mark.parametrize("key", ["", "wrong", "reader", "dh_0123456789ab_" + "0" * 48])
+async def test_call_without_a_good_key_is_refused_before_its_message(key: str, tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys=Secret("key,reader:read"), auth=True) as (server, channel):
+        await server.ready()
+        metadata = [("authorization", f"Bearer {key}")] if key else []
+        code, ours, _ = await soon(refusal(unsaid(channel, DISHEAP, "EnqueueBatch", *metadata)))
+        refused = (grpc.StatusCode.UNAUTHENTICATED, "unauthorized")
+        assert (code, ours) == ((grpc.StatusCode.PERMISSION_DENIED, "forbidden") if key == "reader" else refused)
+
+
+@on_loop
+async def test_key_that_was_never_seen_is_compared_before_the_message_is_read(tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys=Secret("key"), auth=True) as (server, channel):
+        await server.ready()
+        address = urlsplit(server.url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        body = json.dumps({"name": "n", "scopes": ["read"]}).encode()
+        lines = ["POST /v1/keys HTTP/1.1", "Host: localhost", "Authorization: Bearer key"]
+        lines += ["Content-Type: application/json", "Connection: close", f"Content-Length: {len(body)}", "", ""]
+        writer.write("\r\n".join(lines).encode() + body)
+        made = json.loads((await reader.read()).partition(b"\r\n\r\n")[2])
+        managed = server._context.authenticator.managed
+        assert managed is not None
+        managed._verified.clear()
+        metadata = [("authorization", f"Bearer {made['key']}")]
+        list_heaps = calling(channel, DISHEAP, "ListHeaps")
+        for _ in range(2):
+            assert not (await list_heaps(proto.ListHeapsReq(), metadata=metadata)).heaps
+        managed._verified.clear()
+        path = methods_of(DISHEAP)["ListHeaps"].path
+        code, ours, _ = await refusal(channel.unary_unary(path)(b"\xff", metadata=metadata))
+        assert (code, ours) == (grpc.StatusCode.INVALID_ARGUMENT, "invalid_request")
+        writer.close()
+
+
+@on_loop
+async def test_few_refused_streams_are_read_from_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "FIRST_MESSAGE_S", 60)
+    async with serving(tmp_path, api_keys=Secret("key")) as (server, channel):
+        await server.ready()
+        asked = [asyncio.create_task(calling(channel, HEAPS, "Work")().read()) for _ in range(calls.HEARD_OUT_MAX + 2)]
+        done = set()
+        while len(done) < 2:
+            done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        assert {task.exception().code() for task in done} == {grpc.StatusCode.UNAUTHENTICATED}  # type: ignore[union-attr]
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)

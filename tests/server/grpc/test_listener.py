@@ -165,6 +165,24 @@ async def test_streams_of_a_key_are_bounded() -> None:
 
 
 @on_loop
+async def test_calls_of_all_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "GRPC_CALLS_MAX", 1)
+    async with (
+        testing.server(no_grpc=False, max_sse_connections=1) as server,
+        grpc.aio.insecure_channel(server.grpc_address, [("grpc.enable_retries", 0)]) as channel,
+    ):
+        await calling(channel, DISHEAP, "MakeHeap")(proto.MakeHeapReq(topic="jobs"))
+        pop = calling(channel, HEAPS, "Pop")
+        waiting = [asyncio.create_task(code_of(pop(_waiting()))) for _ in range(3)]
+        done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        assert {task.result() for task in done} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        assert len(others) == 2
+        for task in others:
+            task.cancel()
+        await asyncio.wait(others)
+
+
+@on_loop
 async def test_calls_beyond_what_a_connection_may_have_wait_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that keeps to the bound is never refused, also when many calls end at once and others begin."""
     monkeypatch.setattr(listener, "STREAMS_PER_CONNECTION_MAX", 10)

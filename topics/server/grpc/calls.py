@@ -5,6 +5,10 @@ the status and its message the text; what a program must know of it travels behi
 
     topics-code         our own name of the error, such as `topic_not_found`
     topics-detail-bin   its detail, a JSON object
+
+gRPC takes in the message of a unary call before its handler runs. So which handler that is depends on the call's
+metadata: a call whose key is good gets the ordinary one, and all others one that reads nothing before the key is
+compared (`_unread`). Nobody without a key can make the server hold a message.
 """
 
 from __future__ import annotations
@@ -15,14 +19,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import getrandbits
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
 from topics.core.names import shorten
-from topics.errors import Internal, ShuttingDown, TopicsError, Unauthorized
+from topics.errors import Internal, InvalidRequest, ShuttingDown, TopicsError, Unauthorized
 from topics.proto.messages import Method, methods_of
 from topics.server.audit import BEGUN
 from topics.server.auth import BEARER, check_scope
@@ -40,6 +44,7 @@ CONSUMER_KEY: Final = "topics-consumer"
 """Metadata by which a client gives itself a name."""
 CONSUMER_CHARS_MAX: Final = 255
 REQUEST_ID_BITS: Final = 64
+HEARD_OUT_MAX: Final = 4
 FIRST_MESSAGE_S: Final = 1.0
 """How long a stream that is not let in may take to say why it came."""
 
@@ -72,38 +77,95 @@ class Served:
     handler: Unary | Streaming
 
 
+class _Handlers(NamedTuple):
+    """What gRPC calls for a method: with the message of a call, or with nothing read from it."""
+
+    scope: Scope
+    ordinary: Any
+    unread: Any
+
+
+class _Service(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Finds the handler of a call, before its message is taken in."""
+
+    def __init__(
+        self, name: str, handlers: Mapping[str, _Handlers], lets_in: Callable[[Mapping[str, str], Scope], bool]
+    ) -> None:
+        self._name = name
+        self._handlers = handlers
+        self._lets_in = lets_in
+
+    def service_name(self) -> str:
+        return self._name
+
+    def service(self, details: Any) -> Any:
+        found = self._handlers.get(details.method)
+        if found is None:
+            return None
+        lets_in = self._lets_in(dict(details.invocation_metadata or ()), found.scope)
+        return found.ordinary if lets_in else found.unread
+
+
 class Calls:
     """Makes handlers that gRPC can call out of ours."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._heard_out = 0
+        """Streams that are refused and are being read from."""
 
     def service(self, name: str, served: Mapping[str, Served]) -> Any:
         """All methods of a service of the contract."""
         methods = methods_of(name)
         assert methods.keys() == served.keys(), f"{name} has other methods than are served"
-        handlers = {method.name: self._handler(method, served[method.name]) for method in methods.values()}
-        return grpc.method_handlers_generic_handler(name, handlers)
+        handlers = {method.path: self._handlers(method, served[method.name]) for method in methods.values()}
+        return _Service(name, handlers, self._lets_in)
 
-    def _handler(self, method: Method, served: Served) -> Any:
+    def _handlers(self, method: Method, served: Served) -> _Handlers:
         codec = (method.request.FromString, _bytes_of)
+        assert method.server_streams == method.client_streams, f"{method.name} streams in one direction only"
         if method.client_streams:
-            assert method.server_streams, f"{method.name} streams in one direction only"
-            return grpc.stream_stream_rpc_method_handler(self._stream(method, served), *codec)
-        assert not method.server_streams, f"{method.name} streams in one direction only"
-        return grpc.unary_unary_rpc_method_handler(self._unary(method, served), *codec)
+            streaming = grpc.stream_stream_rpc_method_handler(self._stream(method, served), *codec)
+            return _Handlers(served.scope, streaming, streaming)
+        answer = self._unary(method, served)
+
+        async def call(request: Any, caller: Any) -> Any:
+            return await answer(caller, request)
+
+        async def unread(_requests: Any, caller: Any) -> None:
+            await caller.write(await answer(caller, None))
+
+        return _Handlers(
+            served.scope,
+            grpc.unary_unary_rpc_method_handler(call, *codec),
+            grpc.stream_stream_rpc_method_handler(unread, *codec),
+        )
+
+    def _lets_in(self, metadata: Mapping[str, str], scope: Scope) -> bool:
+        """Whether a call brings a key that is good, as far as that can be seen at once."""
+        authenticator = self._context.authenticator
+        if not authenticator.is_on:
+            return True
+        try:
+            check_scope(authenticator.owner(_key(metadata)), scope)
+        except TopicsError:
+            return False
+        return True
 
     def _unary(self, method: Method, served: Served) -> Callable[[Any, Any], Awaitable[Any]]:
+        """Answers a call and its message, which is read from the call when it is None."""
         context, scope, handler = self._context, served.scope, served.handler
         traffic = context.traffic.of(METHOD, method.path)
 
-        async def call(request: Any, caller: Any) -> Any:
+        async def answer(caller: Any, request: Any) -> Any:
             began_ns = context.clock.ticks_ns()
             asker = NOBODY
             try:
                 asker = await self._asker(caller, scope)
                 release = context.quota.enter(asker.principal)
                 try:
+                    if request is None:
+                        request = await _only_message(caller)
                     carry_out = self._noted(method, handler) if scope & Scope.ADMIN else handler
                     response = await carry_out(asker, request)
                 finally:
@@ -113,7 +175,7 @@ class Calls:
             self._answered(method, asker, "OK", traffic, began_ns)
             return response
 
-        return call
+        return answer
 
     def _stream(self, method: Method, served: Served) -> Callable[[Any, Any], Awaitable[None]]:
         context, scope, handler = self._context, served.scope, served.handler
@@ -127,7 +189,7 @@ class Calls:
                     asker = await self._asker(caller, scope)
                     release = context.quota.open_stream(asker.principal)
                 except TopicsError:
-                    await _first_message(caller)
+                    await self._hear_out(caller)
                     raise
                 try:
                     await handler(asker, caller)
@@ -142,6 +204,16 @@ class Calls:
             self._answered(method, asker, "OK", traffic, began_ns)
 
         return call
+
+    async def _hear_out(self, caller: Any) -> None:
+        """Read what a stream that is not let in says first; of few at a time, as the message may be large."""
+        if self._heard_out >= HEARD_OUT_MAX:
+            return
+        self._heard_out += 1
+        try:
+            await _first_message(caller)
+        finally:
+            self._heard_out -= 1
 
     async def _asker(self, caller: Any, scope: Scope) -> Asker:
         if self._context.draining:
@@ -211,6 +283,17 @@ class Calls:
                 request_id=asker.request_id,
             )
             log.info("request", extra=told)
+
+
+async def _only_message(caller: Any) -> Any:
+    """The message of a unary call."""
+    try:
+        message = await caller.read()
+    except DecodeError as error:
+        raise InvalidRequest(f"the message cannot be decoded: {error}", expected="a message of this method") from None
+    if message is grpc.aio.EOF:
+        raise InvalidRequest("the call brings no message", expected="one message")
+    return message
 
 
 async def _first_message(caller: Any) -> None:

@@ -17,7 +17,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from topics.errors import InvalidSetting
-from topics.limits import KIB, SECOND_MS
+from topics.limits import GRPC_CALLS_MAX, KIB, SECOND_MS
 from topics.proto.messages import DISHEAP, FILES, HEAPS
 from topics.server.context import Context
 from topics.server.grpc.calls import Calls
@@ -46,7 +46,9 @@ class GrpcListener:
 
     async def start(self) -> None:
         """Listen. Raises `InvalidSetting` when the address or the certificates cannot be had."""
-        self._server = server = grpc.aio.server(options=_options(self._settings))
+        self._server = server = grpc.aio.server(
+            options=_options(self._settings), maximum_concurrent_rpcs=_calls_max(self._settings)
+        )
         calls = Calls(self._context)
         server.add_generic_rpc_handlers(
             (
@@ -98,6 +100,12 @@ class GrpcListener:
     async def _say(self, status: Any) -> None:
         for name in ("", DISHEAP, HEAPS):
             await self._health.set(name, status)
+
+
+def _calls_max(settings: Settings) -> int | None:
+    """Calls and streams under way at a time; more are refused before anything is read of them."""
+    streams_max = settings.max_sse_connections
+    return streams_max + GRPC_CALLS_MAX if streams_max else None
 
 
 def _options(settings: Settings) -> list[tuple[str, int]]:
