@@ -86,4 +86,20 @@ SQL = (
         "        pass\n",
         (_TESTS + "test_feed.py::test_scan_of_a_query_that_ended_asks_for_nothing",),
     ),
+    Mutant(
+        "ack-of-a-dropped-claim-creates-its-group",
+        "a late ack of a claim does not bring a dropped group back",
+        "topics/core/groupsettle.py",
+        "    if command.claim_id is None and (placed := _placed_by(machine, command, now_ms)) is not None:\n",
+        "    if (placed := _placed_by(machine, command, now_ms)) is not None:\n",
+        ("tests/core/test_groups.py",),
+    ),
+    Mutant(
+        "group-created-by-an-ack-not-followed",
+        "a consumer is answered when the ack that created its group is safe",
+        "topics/engine/grouping.py",
+        "        if outcome.group_created:\n            self._placing.follow(key, ticket)\n",
+        "",
+        ("tests/engine/test_grouping.py::test_consumer_waits_until_the_ack_that_created_its_group_is_safe",),
+    ),
 )

@@ -186,7 +186,11 @@ async def test_pause_state_list_and_drop(tmp_path: Path, form: str) -> None:
         with pytest.raises(errors.GroupNotFound):
             await group.state()
         with pytest.raises(errors.GroupNotFound):
-            await group.ack(1)
+            await group.nack(1)
+        acked = await group.ack(3)
+        assert (acked.acked, acked.committed_seq) == (3, 3), "an ack is a first contact too"
+        batch = await group.take()
+        assert batch.first_seq == 4
 
 
 @each_form

@@ -12,11 +12,12 @@ from topics.core.commands import Command
 from topics.core.groupcommands import AckGroup, Consume, DropGroup, ExtendGroup, NackGroup, PauseGroup, ResetGroup
 from topics.core.groupfacts import GroupAcked, GroupDropped, GroupPaused
 from topics.errors import GroupNotFound, InvalidRequest, Throttled, TopicsError
-from topics.groupmodel import GroupBatch, PausedGroup, at_seq, at_ts
+from topics.groupmodel import AckedGroup, GroupBatch, PausedGroup, at_seq, at_ts
 
 REFUSED: dict[str, tuple[Command, type[TopicsError], str]] = {
-    "ack, no group": (AckGroup("t", "none", 1), GroupNotFound, "consume or reset makes one"),
-    "ack, not in this partition": (AckGroup("parts", "g", 1, 1), GroupNotFound, "in partition 1"),
+    "ack of a claim, no group": (AckGroup("t", "none", 1, claim_id="claim_1"), GroupNotFound, "consume, ack or reset"),
+    "nack, not in this partition": (NackGroup("parts", "g", 1, partition=1), GroupNotFound, "in partition 1"),
+    "ack, bad group": (AckGroup("t", "-x", 1), InvalidRequest, "group"),
     "nack, no group": (NackGroup("t", "none", 1), GroupNotFound, "has no position in topic"),
     "pause, no group": (PauseGroup("t", "none"), GroupNotFound, 'has no group "none"'),
     "consume, negative time": (Consume("t", "g", visibility_ms=-1), InvalidRequest, "visibility_ms"),
@@ -65,6 +66,48 @@ def test_only_so_many_groups_read_a_log(rig: GroupRig, monkeypatch: pytest.Monke
     assert frozen(rig.machine) == before
     rig.step(DropGroup("t", "second"))
     rig.step(ResetGroup("t", "third", at_seq(1)))
+
+
+@pytest.mark.parametrize(
+    ("upto", "since", "committed", "acked"), [(2, 0, 2, 2), (99, 0, 3, 3), (0, 0, 0, 0), (3, 3, 0, 1)]
+)
+def test_ack_of_an_unknown_group_creates_it_and_commits(
+    rig: GroupRig, upto: int, since: int, committed: int, acked: int
+) -> None:
+    outcome = rig.step(AckGroup("t", "new", upto, from_seq=since, consumer="a"))
+    reply = outcome.reply
+    assert isinstance(reply, AckedGroup)
+    assert (reply.committed_seq, reply.acked, reply.head_seq) == (committed, acked, 3)
+    assert outcome.must_sync and outcome.group_created, "where a group begins is safe before it is answered"
+    replayed = rig.replayed()
+    groups_now = [each.group("new") for each in (rig, replayed)]
+    assert [
+        (group.start_seq, group.committed, group.next_seq, group.updated_ms)
+        for group in groups_now
+        if group is not None
+    ] == [(1, committed, min(upto, 3) + 1, rig.now_ms)] * 2
+    for each in (rig, replayed):
+        batch = each.step(Consume("t", "new", limit=1)).reply
+        assert isinstance(batch, GroupBatch)
+        assert batch.first_seq == (0 if committed == 3 else committed + 1)
+
+
+def test_ack_of_an_unknown_group_begins_with_the_earliest_record(rig: GroupRig) -> None:
+    rig.delete("t", 2, None)
+    outcome = rig.step(AckGroup("t", "new", 2))
+    group = rig.group("new")
+    assert group is not None and (group.start_seq, group.committed) == (2, 2)
+    assert isinstance(outcome.reply, AckedGroup) and outcome.reply.acked == 1
+    again = rig.step(AckGroup("t", "new", 3))
+    assert not again.group_created and isinstance(again.reply, AckedGroup) and again.reply.committed_seq == 3
+
+
+def test_ack_creates_no_group_beyond_the_maximum(rig: GroupRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "GROUPS_MAX", 1)
+    before = frozen(rig.machine)
+    with pytest.raises(Throttled, match="drop one that is not needed"):
+        rig.step(AckGroup("t", "new", 1))
+    assert frozen(rig.machine) == before
 
 
 def test_only_so_many_ranges_are_out_at_once(rig: GroupRig, monkeypatch: pytest.MonkeyPatch) -> None:

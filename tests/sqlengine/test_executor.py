@@ -139,6 +139,8 @@ async def test_a_group_gives_back_keeps_and_rests(tmp_path: Path) -> None:
         assert (await one(client, "PAUSE GROUP g ON orders")).message == "group g of topic orders paused"
         assert await rows(client, "SELECT paused FROM system.groups") == [[True]]
         assert (await one(client, "RESUME GROUP g ON orders")).message == "group g of topic orders resumed"
+        assert await rows(client, "ACK orders GROUP new UPTO OFFSET 2") == [["orders", "new", 0, 2]]
+        assert [row[2] for row in await rows(client, "CONSUME FROM orders GROUP new LIMIT 1")] == [3]
         for text in ("NACK orders GROUP h UPTO OFFSET 1", "EXTEND orders GROUP h UPTO 1", "PAUSE GROUP h ON orders"):
             with pytest.raises(errors.GroupNotFound):
                 await client.sql(text)

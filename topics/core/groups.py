@@ -42,7 +42,7 @@ def find_group(machine: Machine, command: GroupCommand, partition: int, now_ms: 
     if group is None:
         where = f" in partition {partition}" if topic.config.partitions > 1 else ""
         raise GroupNotFound(
-            f'group "{command.group}" has no position in topic "{topic.name}"{where}: consume or reset makes one',
+            f'group "{command.group}" has no position in topic "{topic.name}"{where}; consume, ack or reset it first',
             topic=topic.name,
             group=command.group,
             partition=partition,

@@ -6,6 +6,8 @@ A claim that ran out counts until somebody else has got its range.
 
 An ack also covers what was never handed out below its seq. It never covers what somebody else was handed, whether that
 claim is alive or ran out: nobody's ack buries what another one had.
+
+An ack of a group that does not exist creates it and commits there, unless it names a claim.
 """
 
 from __future__ import annotations
@@ -15,14 +17,24 @@ from typing import TYPE_CHECKING
 
 from topics.core.group import Group, parse_claim_id
 from topics.core.groupcommands import AckGroup, ExtendGroup, NackGroup
-from topics.core.groupfacts import AnyGroupFact, GroupAcked, GroupFreed, GroupKept, SeqRange
+from topics.core.groupfacts import AnyGroupFact, GroupAcked, GroupFreed, GroupKept, GroupPlaced, SeqRange
 from topics.core.groupranges import OPEN, Range
-from topics.core.groups import check_consumer, find_group, store, store_floors, visibility_ms
+from topics.core.groups import (
+    check_consumer,
+    check_room,
+    cursor_of,
+    find_group,
+    find_log,
+    store,
+    store_floors,
+    visibility_ms,
+)
 from topics.core.log import Log
+from topics.core.names import check_group
 from topics.core.outcome import Outcome
 from topics.core.registry import Topic
 from topics.errors import InvalidRequest, Throttled
-from topics.groupmodel import AckedGroup, ExtendedGroup, NackedGroup
+from topics.groupmodel import EARLIEST, AckedGroup, ExtendedGroup, NackedGroup
 from topics.limits import GROUP_RANGES_MAX, NACK_DELAY_MS_MAX
 from topics.model import Durability
 
@@ -34,6 +46,11 @@ Settle = AckGroup | NackGroup | ExtendGroup
 
 def ack(machine: Machine, command: AckGroup, now_ms: int) -> Outcome:
     _check(command)
+    facts: list[AnyGroupFact] = []
+    # Of a claim there is a group, or it was dropped.
+    if command.claim_id is None and (placed := _placed_by(machine, command, now_ms)) is not None:
+        facts.append(placed)
+    created = bool(facts)
     topic, log, group = find_group(machine, command, command.partition, now_ms)
     upto_seq = min(command.upto_seq, log.visible_seq)
     ranges = _held(group, command, upto_seq)
@@ -41,7 +58,6 @@ def ack(machine: Machine, command: AckGroup, now_ms: int) -> Outcome:
     if command.claim_id is None:
         ranges += _never_handed_out(group, command.from_seq, upto_seq)
     _check_room(group, command)
-    facts: list[AnyGroupFact] = []
     acked = 0
     before_seq = group.committed
     if ranges or known:
@@ -64,10 +80,30 @@ def ack(machine: Machine, command: AckGroup, now_ms: int) -> Outcome:
     )
     # Whoever acks again is told of what the first ack did, which may not be stored yet.
     follows = not stored and topic.config.durability is not Durability.EPHEMERAL
-    must_sync = (follows or bool(stored)) and topic.config.durability is Durability.FSYNC
+    must_sync = (follows or bool(stored)) and (created or topic.config.durability is Durability.FSYNC)
     return Outcome(
-        reply, stored, must_sync, log, durability=topic.config.durability, before_seq=before_seq, follows=follows
+        reply,
+        stored,
+        must_sync,
+        log,
+        durability=topic.config.durability,
+        before_seq=before_seq,
+        follows=follows,
+        group_created=created,
     )
+
+
+def _placed_by(machine: Machine, command: AckGroup, now_ms: int) -> GroupPlaced | None:
+    """Create the group that acks before it ever consumed: it begins with the earliest record, as a first consume would.
+    None when the group exists."""
+    check_group(command.group)
+    _, log = find_log(machine, command.topic, command.partition, now_ms)
+    if log.has_groups and log.groups.get(command.group) is not None:
+        return None
+    check_room(log, command.group)
+    placed = GroupPlaced(command.group, cursor_of(log, EARLIEST), now_ms)
+    log.groups.apply(placed, log, now_ms)
+    return placed
 
 
 def nack(machine: Machine, command: NackGroup, now_ms: int) -> Outcome:

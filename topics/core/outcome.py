@@ -50,5 +50,7 @@ class Outcome(msgspec.Struct):
     """What goes on after this, over several turns."""
     before_seq: int = 0
     """Of an ack: the committed seq of its group before it, which is told until the ack is safe."""
+    group_created: bool = False
+    """Of an ack: it was the first contact of its group."""
     follows: bool = False
     """It stores nothing and tells what was done before: that must be as safe as if it were its own."""

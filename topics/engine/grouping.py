@@ -243,6 +243,8 @@ class Grouping:
             return self._add(outcome)
         ticket = self._add(outcome)
         self._committing.follow(key, outcome.before_seq, ticket)
+        if outcome.group_created:
+            self._placing.follow(key, ticket)
         return ticket
 
     # ---- streams

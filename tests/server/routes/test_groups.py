@@ -212,7 +212,7 @@ async def test_partitions_have_positions_of_their_own(tmp_path: Path) -> None:
         batch = await group.did("consume", partition=1)
         assert (batch["partition"], batch["count"]) == (1, 2)
         assert (await group.did("ack", upto_seq=2, partition=1))["partition"] == 1
-        assert (await group.post("ack", upto_seq=2)).refusal == (404, "group_not_found")
+        assert (await group.post("nack", upto_seq=2)).refusal == (404, "group_not_found")
         await group.did("consume")
         listed = (await api.get("/v0/topics/t/groups")).body["groups"]
         assert [(each["partition"], each["committed_seq"]) for each in listed] == [(0, 0), (1, 2)]
@@ -290,8 +290,10 @@ async def test_what_is_not_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         assert (await Consumers(api).post("consume")).refusal == (404, "topic_not_found")
         await api.write("t", 1)
+        acked = await Consumers(api, group="new").did("ack", upto_seq=1)
+        assert (acked["acked"], acked["committed_seq"]) == (1, 1), "an ack is a first contact too"
         for verb, body in (
-            ("ack", {"upto_seq": 1}),
+            ("ack", {"upto_seq": 1, "claim_id": "claim_1"}),
             ("nack", {"upto_seq": 1}),
             ("extend", {"upto_seq": 1}),
             ("pause", {}),
