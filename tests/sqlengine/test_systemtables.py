@@ -50,5 +50,13 @@ async def test_many_topics_are_looked_at_in_slices(tmp_path: Path, monkeypatch: 
         others_turn = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(others_turn.set_result, None)
         table = await systemtables.SystemTables(engine).table("topics", FullAccess())
-        assert [row[0] for row in table.rows] == names
+        assert table.arrow().column("topic_id").to_pylist() == names
         assert others_turn.done(), "others had their turn meanwhile"
+        others_turn = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(others_turn.set_result, None)
+        (shown,) = await client.sql("SHOW TOPICS LIKE 't_'")
+        assert [row[0] for row in shown.rows] == names
+        assert others_turn.done(), "and while topics were shown"
+        slices = [len(rows) async for rows in systemtables.SystemTables(engine).slices("topics", FullAccess())]
+        assert slices == [2, 2, 1], "rows are kept for one slice only"
+        assert (await client.sql_arrow("SHOW TOPICS")).num_rows == 5

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-import msgspec
 import pyarrow as pa
 
 from topics.limits import MIB
 from topics.sqlengine.channel import Buffer
 from topics.sqlengine.querymessages import Failure
-from topics.sqlengine.result import table_rows
+from topics.sqlengine.result import RowsText, table_rows
 from topics.sqlmodel import SqlColumn
 
 PIECE_BYTES = 2 * MIB
-
-_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class Refused(Exception):
@@ -34,23 +31,17 @@ class GrowingAnswer(Protocol):
 
 
 class JsonAnswer:
-    """An `Answer`, written piece by piece."""
+    """An object with columns, rows and their count."""
 
     def __init__(self, named: Sequence[SqlColumn]) -> None:
         self._named = named
-        self._pieces: list[Buffer] = []
-        self._row_count = 0
+        self._text = RowsText(named)
 
     def add(self, batch: Any) -> int:
-        text = memoryview(_encoder.encode(table_rows(batch, self._named)))[1:-1]
-        if text:
-            self._pieces += [b"," if self._pieces else b"", text]
-            self._row_count += batch.num_rows
-        return len(text)
+        return self._text.add(table_rows(batch, self._named))
 
     def parts(self) -> list[Buffer]:
-        head = b'{"columns":%b,"rows":[' % _encoder.encode(self._named)
-        return [head, *self._pieces, b'],"row_count":%d}' % self._row_count]
+        return self._text.parts()
 
 
 class ArrowAnswer:

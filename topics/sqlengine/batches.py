@@ -43,12 +43,12 @@ def of_spans(partition: int, spans: Sequence[Span], names: Sequence[str]) -> Buf
 
 
 def system_schema(table: SystemTable) -> bytes:
-    return bytes(table.arrow().schema.serialize())
+    return bytes(table.schema.serialize())
 
 
 def of_system_table(table: SystemTable, names: Sequence[str]) -> Iterator[tuple[Buffer, bool]]:
     """The rows of a system table, and with each part whether it is the last one."""
-    batches = table.arrow().select(list(names)).to_batches(SYSTEM_ROWS)
+    batches = table.arrow().select(list(names)).combine_chunks().to_batches(SYSTEM_ROWS)
     for number, batch in enumerate(batches, 1):
         yield _stream(batch.schema, [batch]), number == len(batches)
 

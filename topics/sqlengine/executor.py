@@ -46,13 +46,13 @@ from topics.sql.statements import (
     Shown,
     Statement,
 )
-from topics.sql.systemcolumns import JSON, TIME
+from topics.sql.systemcolumns import JSON, TIME, columns_of
 from topics.sqlengine import catalogstatements, groupstatements, topicstatements
 from topics.sqlengine.access import Access
 from topics.sqlengine.aside import aside, is_long
-from topics.sqlengine.result import Result, columns, iso_time
+from topics.sqlengine.result import Result, RowsText, columns, iso_time
 from topics.sqlengine.selecting import Asking, Selecting, Source, tables_of
-from topics.sqlengine.systemtables import Metrics, SystemTable, SystemTables
+from topics.sqlengine.systemtables import Metrics, SystemTables
 
 _SHOWN_TABLES = {
     Shown.TOPICS: "topics",
@@ -160,7 +160,7 @@ class Executor:
                 await host.freshened(statement.topic)
                 return topicstatements.describe(host, statement)
             case Show():
-                return await self._show(statement, looking.access)
+                return await self._show(statement, looking)
             case Select():
                 return await self._select(statement, origin, looking)
             case Explain():
@@ -170,17 +170,26 @@ class Executor:
 
     # ---- looking
 
-    async def _show(self, statement: Show, access: Access) -> Result:
+    async def _show(self, statement: Show, looking: _Looking) -> Result:
         await self._host.freshened(*self._host.fed())
-        tables = SystemTables(self._host.engine)
-        table = await tables.table(_SHOWN_TABLES[statement.what], access, statement.topic)
-        if statement.what not in _SHOWN_COLUMNS:
-            return _shown(table)
-        names = [column.name for column in table.columns]
-        places = [names.index(name) for name in _SHOWN_COLUMNS[statement.what]]
-        kept = [row for row in table.rows if statement.like is None or _is_like(row[places[0]], statement.like)]
-        named = tuple(table.columns[at] for at in places)
-        return _shown(SystemTable(named, [tuple(row[at] for at in places) for row in kept]))
+        name = _SHOWN_TABLES[statement.what]
+        about = columns_of(name)
+        names = [column.name for column in about]
+        places = [names.index(each) for each in _SHOWN_COLUMNS.get(statement.what, names)]
+        shown = tuple(about[at] for at in places)
+        rows: list[list[object]] = []
+        text = RowsText(shown)
+        async for made in SystemTables(self._host.engine).slices(name, looking.access, statement.topic):
+            found = [
+                [_cell(about[at].type, row[at]) for at in places]
+                for row in made
+                if statement.like is None or _is_like(row[places[0]], statement.like)
+            ]
+            if looking.asking.arrow:
+                rows += found
+            else:
+                text.add(found)
+        return Result(shown, rows) if looking.asking.arrow else Result(shown, text=text.end())
 
     async def _select(self, statement: Select, origin: Origin, looking: _Looking) -> Result:
         system = SystemTables(self._host.engine, looking.metrics)
@@ -229,12 +238,6 @@ def _allow(need: Need, access: Access) -> None:
     access.need(need.scopes)
     for field, name in need.names:
         access.touch(name, field)
-
-
-def _shown(table: SystemTable) -> Result:
-    """A system table as the rows of an answer."""
-    kinds = [column.type for column in table.columns]
-    return Result(table.columns, [list(map(_cell, kinds, row)) for row in table.rows])
 
 
 def _cell(kind: str, value: object) -> object:

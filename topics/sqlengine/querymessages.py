@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from topics.limits import MIB
-from topics.sqlmodel import SqlColumn
 
 MESSAGE_BYTES_MAX = MIB
 """What a process may say at once, apart from an answer."""
@@ -76,14 +75,6 @@ class Explained(msgspec.Struct, frozen=True):
     """The plan of a query, a line each."""
 
     lines: list[str]
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """A result as JSON; `rows` is text of the rows."""
-
-    columns: list[SqlColumn]
-    rows: msgspec.Raw
-    row_count: int
 
 
 def encode(message: msgspec.Struct) -> bytes:

@@ -22,7 +22,7 @@ from topics.sqlmodel import SqlColumn, SqlResult, SqlTombstone
 
 JSON_TYPE = "JSON"
 
-Buffer = bytes | bytearray
+Buffer = bytes | bytearray | memoryview
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _decoder = msgspec.json.Decoder(list[SqlResult])
@@ -34,14 +34,14 @@ class Result:
     rows: Sequence[Sequence[Any]] = ()
     message: str | None = None
     tombstones: tuple[SqlTombstone, ...] = ()
-    text: Buffer | None = None
+    text: bytes | bytearray | None = None
     """Of a query in place of columns and rows: columns, rows and their count as a JSON object."""
-    stream: Buffer | None = None
+    stream: bytes | bytearray | None = None
     """Of a query in place of columns and rows: an Arrow stream."""
 
     @property
     def answer_bytes(self) -> int:
-        """Of a query: how much its answer is."""
+        """How much the answer of a query is, or of a statement that shows as much as there is."""
         return len(self.text or self.stream or b"")
 
     def encode(self) -> bytes:
@@ -82,6 +82,30 @@ class Result:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         return bytes(sink.getvalue())
+
+
+class RowsText:
+    """A result as JSON, written some rows at a time: columns, rows and their count."""
+
+    def __init__(self, named: Sequence[SqlColumn]) -> None:
+        self._pieces: list[Buffer] = [b'{"columns":%b,"rows":[' % _encoder.encode(named)]
+        self._count = 0
+
+    def add(self, rows: Sequence[Sequence[Any]]) -> int:
+        """Add rows; how many bytes they are."""
+        if not rows:
+            return 0
+        text = memoryview(_encoder.encode(rows))[1:-1]
+        self._pieces += [b"," if self._count else b"", text]
+        self._count += len(rows)
+        return len(text)
+
+    def parts(self) -> list[Buffer]:
+        """The whole text."""
+        return [*self._pieces, b'],"row_count":%d}' % self._count]
+
+    def end(self) -> bytes:
+        return b"".join(self.parts())
 
 
 def columns(*named: tuple[str, str]) -> tuple[SqlColumn, ...]:

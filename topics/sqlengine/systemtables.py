@@ -1,16 +1,17 @@
 """The system tables: what there is and how it stands, a row at a time.
 
-Made on the loop when a statement asks, in slices, of the topics that whoever asks may touch.
+Made on the loop when a statement asks, of the topics that the client may touch. Rows are Python values for one slice at
+a time only, so neither a turn of the loop nor a garbage collection grows with the number of topics.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 
 from topics.core import config as configs
 from topics.core.registry import Topic
@@ -30,32 +31,40 @@ Metrics = Callable[[], Iterable[tuple[str, dict[str, str], float]]]
 """Name, labels and value of every sample that whoever asks may see."""
 
 
-@dataclass(frozen=True, slots=True)
-class SystemTable:
-    """A table as it was at one moment. Times are milliseconds since 1970; JSON is text."""
+_ARROW: Final = {
+    "VARCHAR": pa.string(),
+    "JSON": pa.string(),
+    "BIGINT": pa.int64(),
+    "UBIGINT": pa.uint64(),
+    "BOOLEAN": pa.bool_(),
+    "DOUBLE": pa.float64(),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("ms", tz="UTC"),
+}
+_JSON: Final = {"ARROW:extension:name": "arrow.json", "ARROW:extension:metadata": ""}
 
-    columns: tuple[SqlColumn, ...]
-    rows: list[Row]
+
+class SystemTable:
+    """A table as it was while its rows were made. Times are milliseconds since 1970; JSON is text."""
+
+    def __init__(self, columns: Sequence[SqlColumn]) -> None:
+        self.schema = pa.schema(
+            [
+                pa.field(column.name, _ARROW[column.type], metadata=_JSON if column.type == "JSON" else None)
+                for column in columns
+            ]
+        )
+        self._batches: list[Any] = []
+
+    def add(self, rows: Sequence[Row]) -> None:
+        if rows:
+            arrays = [
+                pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), self.schema, strict=True)
+            ]
+            self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def arrow(self) -> Any:
-        import pyarrow as pa
-
-        types = {
-            "VARCHAR": pa.string(),
-            "JSON": pa.string(),
-            "BIGINT": pa.int64(),
-            "UBIGINT": pa.uint64(),
-            "BOOLEAN": pa.bool_(),
-            "DOUBLE": pa.float64(),
-            "TIMESTAMP WITH TIME ZONE": pa.timestamp("ms", tz="UTC"),
-        }
-        json = {"ARROW:extension:name": "arrow.json", "ARROW:extension:metadata": ""}
-        fields = [
-            pa.field(column.name, types[column.type], metadata=json if column.type == "JSON" else None)
-            for column in self.columns
-        ]
-        arrays = [pa.array([row[at] for row in self.rows], field.type) for at, field in enumerate(fields)]
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        """All rows, as a `pyarrow.Table`."""
+        return pa.Table.from_batches(self._batches, self.schema)
 
 
 class SystemTables:
@@ -63,22 +72,32 @@ class SystemTables:
         self._engine = engine
         self._metrics = metrics
 
-    async def table(self, name: str, access: Access, topic: str | None = None) -> SystemTable:
-        """A system table, or what of it is about one topic."""
-        columns = columns_of(name)
+    async def table(self, name: str, access: Access) -> SystemTable:
+        """A whole system table."""
+        table = SystemTable(columns_of(name))
+        async for rows in self.slices(name, access):
+            table.add(rows)
+        return table
+
+    async def slices(self, name: str, access: Access, topic: str | None = None) -> AsyncIterator[list[Row]]:
+        """The rows of a system table, or those about one topic, slice by slice; between two the loop gets a turn."""
+        columns_of(name)
         if name == "metrics":
-            rows = [(sample, msgspec.json.encode(labels).decode(), value) for sample, labels, value in self._metrics()]
-            return SystemTable(columns, rows)
+            yield [(sample, msgspec.json.encode(labels).decode(), value) for sample, labels, value in self._metrics()]
+            return
         if name in ("tables", "pipelines"):
             make_rows = catalogtables.table_rows if name == "tables" else catalogtables.pipeline_rows
-            return SystemTable(columns, list(make_rows(self._engine, access)))
+            yield list(make_rows(self._engine, access))
+            return
         make = self._rows_of(name)
         found: list[Row] = []
         for number, each in enumerate(self._topics(access, topic), 1):
             found += make(each)
             if number % SLICE == 0:
+                yield found
+                found = []
                 await asyncio.sleep(0)
-        return SystemTable(columns, found)
+        yield found
 
     def _topics(self, access: Access, topic: str | None) -> Iterator[Topic]:
         """In order of their names; what is made or dropped meanwhile may be in it or not."""
