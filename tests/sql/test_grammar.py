@@ -19,6 +19,9 @@ EXAMPLES = (
     "CREATE TOPIC x WITH (mode = 'max', type = 'heap', max_retries = 5)",
     "ALTER TOPIC x SET (retention_max_bytes = 10, alias = NULL)",
     "ALTER TOPIC x SET (max_retries = 5)",
+    "ALTER TOPIC x SET RETENTION WITH (retention_seconds = 60, retention_max_bytes = NULL)",
+    "ALTER TOPIC x CLEAR RETENTION",
+    "ALTER TOPIC x ADD SOURCE a.b ON INSERT WHERE c = 1 PARTITION BY (d) WITH (payload = 'full')",
     "ALTER TOPIC x ADD SOURCE a.b ON INSERT, UPDATE WHERE (c = 1) PARTITION BY (d) WITH (payload = 'full')",
     "ALTER TOPIC x ADD SOURCE a.b ON INSERT FROM VERSION 3 WITH (payload = 'diff')",
     "ALTER TOPIC x ADD SOURCE a.b ON DELETE FROM SNAPSHOT",
@@ -47,6 +50,7 @@ EXAMPLES = (
     "CONSUME FROM x PARTITION 3 GROUP 'g' CONSUMER 'c' FROM OFFSET 12 LIMIT 5 WAIT 100",
     "CONSUME FROM x GROUP g FROM TIMESTAMP '2026-01-28' LIMIT 5",
     "CONSUME FROM x GROUP g FROM EARLIEST",
+    "CONSUME FROM x GROUP g START 12 LIMIT 5",
     "ACK x GROUP g CONSUMER c PARTITION 2 UPTO OFFSET 9",
     "NACK x GROUP g CONSUMER c PARTITION 2 FROM OFFSET 3 UPTO OFFSET 9 DELAY 50",
     "EXTEND x GROUP g CONSUMER c PARTITION 2 UPTO OFFSET 9 FOR 5000",
@@ -292,3 +296,67 @@ def test_what_is_too_long_is_refused() -> None:
         parse(f"alter topic x add source t on insert where (a = '{'é' * 2048}')")
     with pytest.raises(InvalidSql, match="a pipeline has at most 65536 bytes"):
         parse(f"create pipeline p as insert into topic t select '{'é' * 32_768}' from stream o")
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("RESET CONSUMER GROUP 'g' ON t PARTITION 1 TO 5", "RESET GROUP g ON t PARTITION 1 TO OFFSET 5"),
+        ("PAUSE CONSUMER GROUP g ON t", "PAUSE GROUP g ON t"),
+        ("RESUME CONSUMER GROUP g ON t", "RESUME GROUP g ON t"),
+        ("DROP CONSUMER GROUP g ON t", "DROP GROUP g ON t"),
+        ("CONSUME FROM t GROUP g START EARLIEST", "CONSUME FROM t GROUP g FROM EARLIEST"),
+        ("CONSUME FROM t GROUP g START LATEST LIMIT 3", "CONSUME FROM t GROUP g FROM LATEST LIMIT 3"),
+        ("CONSUME FROM t START OFFSET 7", "CONSUME FROM t FROM 7"),
+        ("ALTER TOPIC t SET RETENTION WITH (retention_seconds = 60)", "ALTER TOPIC t SET (ttl_ms = 60000)"),
+        ("ALTER TOPIC t SET RETENTION WITH (cap_records = 9)", "ALTER TOPIC t SET (cap_records = 9)"),
+        ("ALTER TOPIC t CLEAR RETENTION", "ALTER TOPIC t SET (ttl_ms = 0, cap_bytes = 0, cap_records = 0)"),
+        (
+            "ALTER TOPIC t SET (retention_seconds = NULL, retention_max_bytes = NULL, cap_records = NULL)",
+            "ALTER TOPIC t SET (ttl_ms = 0, cap_bytes = 0, cap_records = 0)",
+        ),
+        (
+            "CREATE TOPIC t WITH (protect_groups = NULL, max_deliveries = NULL)",
+            "CREATE TOPIC t WITH (protect_groups = (), max_deliveries = 0)",
+        ),
+        ("ALTER TOPIC t SET (priority = NULL, alias = NULL)", "ALTER TOPIC t SET (priority = NULL, alias = NULL)"),
+        (
+            "ALTER TOPIC t ADD SOURCE s ON INSERT WHERE a = 1 AND b = 2",
+            "ALTER TOPIC t ADD SOURCE s ON INSERT WHERE (a = 1 AND b = 2)",
+        ),
+        (
+            "ALTER TOPIC t ADD SOURCE s ON INSERT WHERE (a = 1) AND (b = 2) PARTITION BY (c)",
+            "ALTER TOPIC t ADD SOURCE s ON INSERT WHERE ((a = 1) AND (b = 2)) PARTITION BY (c)",
+        ),
+        (
+            "ALTER TOPIC t ADD SOURCE s ON INSERT WHERE a IN (1, 2) WITH (payload = 'full')",
+            "ALTER TOPIC t ADD SOURCE s ON INSERT WHERE (a IN (1, 2)) WITH (payload = 'full')",
+        ),
+    ],
+)
+def test_other_spelling_means_the_same(text: str, same: str) -> None:
+    assert parse(text) == parse(same)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("ALTER TOPIC t SET RETENTION WITH (durability = 'disk')", 35, "durability is no option of retention"),
+        ("ALTER TOPIC t SET RETENTION (ttl_ms = 1)", 29, "is not understood here"),
+        ("ALTER TOPIC t CLEAR", 20, "the statement ends too early"),
+        ("ALTER TOPIC t SET (partitions = NULL)", 33, "partitions"),
+        ("ALTER TOPIC t SET (durability = NULL)", 33, "durability"),
+        ("ALTER TOPIC t ADD SOURCE s ON INSERT WHERE", 43, "the statement ends too early"),
+        ("ALTER TOPIC t ADD SOURCE s ON INSERT WHERE WITH (payload = 'key')", 44, "is not understood here"),
+        ("ALTER TOPIC t ADD SOURCE s ON INSERT WHERE a = 1, b = 2", 44, "this is no expression"),
+        ("ALTER TOPIC t ADD SOURCE s ON INSERT WHERE a = 1)", 44, "this is no expression"),
+        ("ALTER TOPIC t ADD SOURCE s ON INSERT WHERE a = ?", 48, "no parameter can stand in what is stored"),
+        ("ALTER TOPIC t ADD SOURCE s ON INSERT WHERE count(*) > 1", 44, "an aggregate"),
+        ("CONSUME FROM t START FROM 5", 22, "is not understood here"),
+        ("RESET CONSUMER g ON t TO 5", 16, "is not understood here"),
+    ],
+)
+def test_other_spelling_that_is_wrong_says_where(text: str, column: int, message: str) -> None:
+    with pytest.raises(InvalidSql, match=message) as refused:
+        parse(text, [1] if "?" in text else [])
+    assert refused.value.detail["column"] == column

@@ -40,6 +40,33 @@ async def test_queues_and_heaps_count_their_jobs_by_state(tmp_path: Path) -> Non
 
 
 @on_loop
+async def test_topics_say_when_they_changed_and_which_routes_they_have(tmp_path: Path) -> None:
+    async with topics.open(tmp_path) as client:
+        await client.topic("orders").create()
+        asked = "SELECT updated_at >= created_at, routes FROM system.topics"
+        assert (await client.sql(asked))[0].rows == [[True, []]]
+        await client.sql("REGISTER TABLE shop.orders USING DELTA LOCATION 's3://bucket/orders' KEY (id)")
+        await client.sql(
+            "ALTER TOPIC orders ADD SOURCE shop.orders ON INSERT WHERE paid AND total > 5 WITH (payload = 'full')"
+        )
+        route = {
+            "table_id": "shop.orders",
+            "op": "insert",
+            "payload_mode": "full",
+            "filter_expr": "paid AND total > 5",
+            "partition_key_expr": None,
+        }
+        assert (await client.sql(asked))[0].rows == [[True, [route]]]
+        await client.sql("ALTER TOPIC orders SET RETENTION WITH (retention_seconds = 60, retention_max_bytes = 1000)")
+        kept = "SELECT retention_seconds, retention_max_bytes FROM system.topics"
+        assert (await client.sql(kept))[0].rows == [[60, 1000]]
+        await client.sql("ALTER TOPIC orders SET (retention_max_bytes = NULL)")
+        assert (await client.sql(kept))[0].rows == [[60, None]]
+        await client.sql("ALTER TOPIC orders CLEAR RETENTION")
+        assert (await client.sql(kept))[0].rows == [[None, None]]
+
+
+@on_loop
 async def test_many_topics_are_looked_at_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systemtables, "SLICE", 2)
     async with topics.open(tmp_path) as client:

@@ -1,10 +1,13 @@
-"""Expressions over a table's columns, in parentheses: checked for their form, and kept as they were written.
+"""Expressions over a table's columns: checked for their form, and kept as they were written.
 
 They are evaluated where the table is read, by Spark, so that what Spark has no words for is refused. Queries,
 aggregates, windows and parameters have no meaning there.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
 
 import sqlglot
 from sqlglot import exp
@@ -35,6 +38,51 @@ def expression(reader: Reader) -> str:
     return texts[0][0]
 
 
+def condition(reader: Reader, *ends: tuple[str, str]) -> str:
+    """One expression, in parentheses or up to the first of these pairs of words, or the end of the statement."""
+    tokens = reader.tokens[reader.position :]
+    count = _length(tokens, ends)
+    if count and tokens[0].is_sign("(") and _closing(tokens) == count - 1:
+        return expression(reader)
+    taken = [_stored(reader, reader.next()) for _ in range(count)]
+    if not taken:
+        reader.refuse("a condition")
+    return _checked(reader, taken)[0]
+
+
+def _length(tokens: Sequence[Token], ends: Sequence[tuple[str, str]]) -> int:
+    """How many tokens come before one of these pairs, outside of parentheses."""
+    depth = 0
+    for at, (token, after) in enumerate(zip_longest(tokens, tokens[1:])):
+        if depth == 0 and after is not None:
+            for first, second in ends:
+                if token.word == first and (after.word == second or after.is_sign(second)):
+                    return at
+        depth += _deeper(token)
+    return len(tokens)
+
+
+def _closing(tokens: Sequence[Token]) -> int:
+    """Where the parenthesis closes that the first token opens; -1 when it never does."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += _deeper(token)
+        if depth == 0:
+            return at
+    return -1
+
+
+def _deeper(token: Token) -> int:
+    return (token.is_sign("(") or token.is_sign("[")) - (token.is_sign(")") or token.is_sign("]"))
+
+
+def _stored(reader: Reader, token: Token) -> Token:
+    """A token of what is stored."""
+    if token.kind is Kind.PARAMETER:
+        raise reader.fail("no parameter can stand in what is stored", Place(token.start, token.end), ["a literal"])
+    return token
+
+
 def expressions(reader: Reader) -> str:
     """One expression or more in parentheses, separated by commas."""
     return ", ".join(text for text, _ in _parts(reader))
@@ -47,10 +95,8 @@ def _parts(reader: Reader) -> list[tuple[str, Place]]:
     while not (depth == 0 and reader.token is not None and reader.token.is_sign(")")):
         if reader.done:
             reader.refuse(")")
-        token = reader.next()
-        if token.kind is Kind.PARAMETER:
-            raise reader.fail("no parameter can stand in what is stored", Place(token.start, token.end), ["a literal"])
-        depth += (token.is_sign("(") or token.is_sign("[")) - (token.is_sign(")") or token.is_sign("]"))
+        token = _stored(reader, reader.next())
+        depth += _deeper(token)
         if depth == 0 and token.is_sign(","):
             parts.append([])
         else:

@@ -97,7 +97,7 @@ def _alter(reader: Reader) -> Statement:
 
 
 def _drop(reader: Reader) -> DropTopic | DropGroup | DropPipeline:
-    if reader.accept("GROUP"):
+    if reader.accept("GROUP") or reader.accept("CONSUMER", "GROUP"):
         return groupgrammar.drop(reader)
     if reader.accept("PIPELINE"):
         return pipelinegrammar.drop(reader)

@@ -18,7 +18,7 @@ def consume(reader: Reader) -> Consume:
     number = partition(reader) if reader.accept("PARTITION") else None
     group = reader.group() if reader.accept("GROUP") else None
     consumer = reader.group("the name of a consumer") if group is not None and reader.accept("CONSUMER") else ""
-    start = _start(reader) if reader.accept("FROM") else None
+    start = _start(reader) if reader.accept("FROM") or reader.accept("START") else None
     limit = reader.whole("a limit", 1) if reader.accept("LIMIT") else None
     wait_ms = reader.whole("a time in milliseconds", 0, WAIT_MS_MAX) if reader.accept("WAIT") else 0
     return Consume(topic, number, group, consumer, start, limit, wait_ms)
@@ -56,7 +56,7 @@ def resume(reader: Reader) -> PauseGroup:
 
 
 def reset(reader: Reader) -> ResetGroup:
-    reader.expect("GROUP")
+    _group_word(reader)
     group = reader.group()
     reader.expect("ON")
     topic = reader.topic()
@@ -86,8 +86,13 @@ def _upto(reader: Reader) -> int:
     return reader.whole("an offset")
 
 
-def _paused(reader: Reader, paused: bool) -> PauseGroup:
+def _group_word(reader: Reader) -> None:
+    reader.accept("CONSUMER")
     reader.expect("GROUP")
+
+
+def _paused(reader: Reader, paused: bool) -> PauseGroup:
+    _group_word(reader)
     group = reader.group()
     reader.expect("ON")
     return PauseGroup(reader.topic(), group, paused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from topics.core import config as configs
 from topics.errors import InvalidRequest
@@ -14,6 +15,20 @@ from topics.sql.statements import Value
 
 OPTIONS = ("retention_seconds", "retention_max_bytes", *configs.FIELDS)
 """Every option, ours first."""
+
+
+RETENTION: Final = ("retention_seconds", "retention_max_bytes", "ttl_ms", "cap_bytes", "cap_records")
+"""The options that say how long records are kept."""
+
+NO_RETENTION: Final[tuple[tuple[str, Value], ...]] = (("ttl_ms", 0), ("cap_bytes", 0), ("cap_records", 0))
+"""Records are kept until they are deleted."""
+
+_NONE: Final[dict[str, Value]] = {
+    field: getattr(configs.DEFAULT, field)
+    for field in configs.DEFAULT.__struct_fields__
+    if getattr(configs.DEFAULT, field) == () or str(getattr(configs.DEFAULT, field)) == "0"
+}
+"""NULL is this value of a field whose default is no limit, or an empty list."""
 
 
 class Options:
@@ -28,17 +43,23 @@ class Options:
             raise self._reader.fail(f"{field} is said twice", place)
         self.found[field] = (value, place)
 
-    def add_named(self, name: str, place: Place, value: Value, value_place: Place) -> None:
-        """An option under its name in SQL."""
+    def add_named(
+        self, name: str, place: Place, value: Value, value_place: Place, known: Sequence[str] = OPTIONS
+    ) -> None:
+        """An option under its name in SQL. NULL takes a limit away."""
         name = name.lower()
-        if name not in OPTIONS:
-            raise self._reader.fail(f"{name} is no option of a topic", place, sorted(OPTIONS))
-        if name == "retention_seconds":
+        if name not in known:
+            what = "a topic" if known is OPTIONS else "retention"
+            raise self._reader.fail(f"{name} is no option of {what}", place, sorted(known))
+        field = {"retention_seconds": "ttl_ms", "retention_max_bytes": "cap_bytes"}.get(name, name)
+        if value is None and field in _NONE:
+            self.add(field, _NONE[field], value_place)
+        elif name == "retention_seconds":
             if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
                 raise self._reader.fail("retention_seconds is a number from 0", value_place, ["a number from 0"])
-            self.add("ttl_ms", round(value * SECOND_MS), value_place)
+            self.add(field, round(value * SECOND_MS), value_place)
         else:
-            self.add("cap_bytes" if name == "retention_max_bytes" else name, value, value_place)
+            self.add(field, value, value_place)
 
 
 def check_new(reader: Reader, topic: str, options: Options) -> tuple[tuple[str, Value], ...]:

@@ -15,7 +15,7 @@ TIME = "TIMESTAMP WITH TIME ZONE"
 
 _COLUMNS: dict[str, str] = {
     "topics": "topic_id name alias type partitions:B retention_seconds:R retention_max_bytes:U durability records:B "
-    "bytes:B created_at:T config:J",
+    "bytes:B created_at:T updated_at:T routes:J config:J",
     "partitions": "topic_id partition_id:B head_offset:B earliest_offset:B evict_floor:B records:B bytes:B "
     "last_write_at:T",
     "topic_routes": "topic_id table_id op payload_mode filter_expr partition_key_expr start_from position "

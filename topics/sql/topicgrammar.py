@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from topics.core.source import Operation, PayloadMode, RouteStart
 from topics.errors import TopicsError
 from topics.jsontext import encode, too_deep
 from topics.limits import U32_MAX
-from topics.sql.expression import expression, expressions
-from topics.sql.options import Options, check_changes, check_new
+from topics.sql.expression import condition, expressions
+from topics.sql.options import NO_RETENTION, OPTIONS, RETENTION, Options, check_changes, check_new
 from topics.sql.place import Place
 from topics.sql.reader import Reader
 from topics.sql.statements import (
@@ -58,9 +60,16 @@ def alter(reader: Reader) -> AlterTopic | AddSource | DropSource:
         reader.expect("SOURCE")
         table = reader.table()
         return DropSource(topic, table, _operations(reader) if reader.accept("ON") else ())
+    if reader.accept("CLEAR"):
+        reader.expect("RETENTION")
+        return AlterTopic(topic, NO_RETENTION)
     reader.expect("SET")
     options = Options(reader)
-    _options(reader, options)
+    if reader.accept("RETENTION"):
+        reader.expect("WITH")
+        _options(reader, options, RETENTION)
+    else:
+        _options(reader, options)
     return AlterTopic(topic, check_changes(reader, topic, options))
 
 
@@ -90,7 +99,7 @@ def _add_source(reader: Reader, topic: str) -> AddSource:
     reader.expect("ON")
     operations = _operations(reader)
     start, version = _start(reader) if reader.accept("FROM") else (None, 0)
-    where = expression(reader) if reader.accept("WHERE") else None
+    where = condition(reader, ("PARTITION", "BY"), ("WITH", "(")) if reader.accept("WHERE") else None
     partition_by = None
     if reader.accept("PARTITION"):
         reader.expect("BY")
@@ -154,14 +163,14 @@ def _payload(reader: Reader) -> PayloadMode:
 # ---- options
 
 
-def _options(reader: Reader, options: Options) -> None:
+def _options(reader: Reader, options: Options, known: Sequence[str] = OPTIONS) -> None:
     """`(name = value, …)`; a value may be several in parentheses."""
     reader.expect_sign("(")
     while True:
         name, place = reader.name("an option")
         reader.expect_sign("=")
         value_place = reader.place
-        options.add_named(name, place, _value(reader), Place(value_place.start, value_place.end))
+        options.add_named(name, place, _value(reader), Place(value_place.start, value_place.end), known)
         if not reader.accept_sign(","):
             break
     reader.expect_sign(")")

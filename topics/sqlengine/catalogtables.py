@@ -47,6 +47,22 @@ def table_rows(engine: Engine, access: Access) -> Iterator[Row]:
         )
 
 
+def routes_of(topic: Topic) -> str:
+    """The routes to a topic as JSON, with the words of system.topic_routes."""
+    return _json(
+        [
+            {
+                "table_id": source.table,
+                "op": source.operation.value,
+                "payload_mode": source.payload.value,
+                "filter_expr": source.where,
+                "partition_key_expr": source.partition_by,
+            }
+            for source in topic.sources
+        ]
+    )
+
+
 def pipeline_rows(engine: Engine, access: Access) -> Iterator[Row]:
     for state in pipeline_states(engine.machine, engine.now_ms()):
         if may_see(access, state):

@@ -138,6 +138,8 @@ class SystemTables:
             sum(state.count for state in states),
             sum(state.bytes for state in states),
             topic.created_ms,
+            topic.updated_ms or topic.created_ms,
+            catalogtables.routes_of(topic),
             msgspec.json.encode(configs.as_wire(config)).decode(),
         )
 
