@@ -49,4 +49,20 @@ ACCESS = (
         "            pass\n",
         (_SECURITY + "test_foreign_page_changes_nothing_by_any_route",),
     ),
+    Mutant(
+        "statement-not-run-recorded-as-done",
+        "what was not carried out is never recorded as done",
+        "topics/server/sqlaudit.py",
+        "    outcome: str = NOT_BEGUN\n",
+        "    outcome: str = DONE\n",
+        ("tests/server/routes/test_audit.py::test_statements_behind_a_failed_one_are_not_recorded_as_done",),
+    ),
+    Mutant(
+        "audit-line-unsynced-before-a-deed",
+        "the line of a deed is on the disk before it begins",
+        "topics/server/auditfile.py",
+        "            file.sync()\n        else:\n",
+        "            pass\n        else:\n",
+        ("tests/server/test_auditfile.py::test_what_was_appended_survives_a_power_loss",),
+    ),
 )

@@ -135,7 +135,7 @@ async def listening(
     api: Api, path: str, headers: Mapping[str, str] | None = None, version: str = "1.1"
 ) -> AsyncIterator[Listening]:
     """A stream whose head has come."""
-    sent = {"Host": "topics", "Accept": "text/event-stream"}
+    sent = {"Host": "localhost", "Accept": "text/event-stream"}
     if api.key is not None:
         sent["Authorization"] = f"Bearer {api.key}"
     sent |= headers or {}

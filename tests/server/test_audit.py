@@ -83,8 +83,7 @@ async def test_a_file_that_is_another_one_is_told_and_nothing_is_overwritten(
     count: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(tmp_path) as api:
-        for name in ("a", "b"):
-            await api.put(f"/v0/topics/{name}", {})
+        await api.put("/v0/topics/a", {})
         assert (await api.get("/v1/audit/verify")).body["intact"] is True
     path = tmp_path / "data" / "audit" / "audit.jsonl"
     other = b"".join(line + b"\n" for line in chain(count))
@@ -93,7 +92,7 @@ async def test_a_file_that_is_another_one_is_told_and_nothing_is_overwritten(
         async with serving(tmp_path) as api:
             assert path.read_bytes() == other
             entries = (await api.get("/v1/audit")).body["entries"]
-            assert [entry["name"] for entry in entries] == ["b", "a"], "the copy is as it was"
+            assert [entry["name"] for entry in entries] == ["a", "a"], "the copy is as it was"
             verdict = (await api.get("/v1/audit/verify")).body
             assert verdict["problem"] == "the file has another line 1, of which _audit has a copy"
             assert verdict["intact"] is False

@@ -9,7 +9,7 @@ import pytest
 from tests.core.test_auditchain import chain
 from topics.core.auditchain import follow, link_of
 from topics.server.auditfile import AuditFile
-from topics.testing import FakeDisk, FaultFs
+from topics.testing import FakeDisk, FaultFs, MonitorFs
 
 
 def disk() -> FakeDisk:
@@ -93,3 +93,71 @@ def test_a_file_without_a_line_of_the_chain_has_no_last_link() -> None:
     file.write_at(0, [b"somebody emptied it\n\n"])
     file.close()
     assert AuditFile(fs, "/d").open() == (None, 0)
+
+
+def test_unsynced_lines_are_on_the_disk_with_the_next_sync() -> None:
+    lines = chain(4)
+    for count, last in ((2, 1), (3, 1), (4, 4)):
+        fs = disk()
+        file = AuditFile(fs, "/d")
+        file.open()
+        file.append(1, lines[:1])
+        for seq in (2, 3, 4)[: count - 1]:
+            file.append(seq, lines[seq - 1 : seq], sync=seq == 4)
+        assert file.lines(file.path) == lines[:count]
+        assert AuditFile(fs.crash("lost"), "/d").open() == (link_of(lines[last - 1]), 0)
+
+
+def test_lines_before_a_failed_sync_are_written_again() -> None:
+    lines = chain(3)
+    fs = FaultFs(disk())
+    seen = MonitorFs(fs)
+    file = AuditFile(seen, "/d")
+    file.open()
+    file.append(1, lines[:1])
+    file.append(2, lines[1:2], sync=False)
+    fs.fail("sync", errno.EIO)
+    with pytest.raises(OSError):
+        file.append(3, lines[2:])
+    file.append(3, lines[2:])
+    assert file.lines(file.path) == lines
+    start = len(lines[0]) + 1
+    writes = [line for line in seen.history(file.path) if f"write_at {start} to" in line]
+    assert len(writes) == 3, "on its own, with the sync that failed, and with the one that did not"
+
+
+def test_sync_alone_makes_lines_durable() -> None:
+    fs, lines = disk(), chain(2)
+    file = AuditFile(fs, "/d")
+    file.open()
+    file.append(1, lines[:1])
+    file.append(2, lines[1:], sync=False)
+    file.sync()
+    file.sync()
+    assert AuditFile(fs.crash("lost"), "/d").open() == (link_of(lines[1]), 0)
+
+
+def test_close_and_rotation_sync_what_is_written() -> None:
+    lines = chain(3)
+    for rotates in (False, True):
+        fs = disk()
+        file = AuditFile(fs, "/d", file_bytes_max=2 * len(lines[0]) if rotates else 2**20)
+        file.open()
+        file.append(1, lines[:1])
+        file.append(2, lines[1:2], sync=False)
+        if rotates:
+            file.append(3, lines[2:], sync=False)
+        else:
+            file.close()
+        assert AuditFile(fs.crash("lost"), "/d").open() == (link_of(lines[1 + rotates]), 0)
+
+
+def test_chain_goes_on_behind_an_empty_file() -> None:
+    fs, lines = disk(), chain(2)
+    file = AuditFile(fs, "/d", file_bytes_max=1)
+    file.open()
+    file.append(1, lines)
+    file.close()
+    fs.rename("/d/audit/audit.jsonl", "/d/audit/audit-000000000001.jsonl")
+    fs.open("/d/audit/audit.jsonl", "create").close()
+    assert AuditFile(fs, "/d").open() == (link_of(lines[-1]), 0)

@@ -1,8 +1,10 @@
 """The audit log: who did what to whom, as a chain of JSON lines in `audit/audit.jsonl` and in the topic `_audit`.
 
-A line is on the disk before the deed begins, so that nothing is done without one; when the deed is refused after all,
-a second line says so. Lines of the same moment are written together, on a thread, so that the loop never waits for the
-disk. An audit that cannot be written refuses the deed.
+A line `begun` is on the disk before the deed begins, so that nothing is done without one, and a second line says what
+became of it: `done`, or the code of the error. A crash between the two leaves the first one alone. Lines of the same
+moment are written together, on a thread, so that the loop never waits for the disk. An audit that cannot be written
+refuses the deed. Second lines, and the first ones of what programs do often (`carry_out` with `syncs=False`), are
+written and not synced: the death of the process loses none, a power cut those of the last second.
 
     {"seq":7,"at":1748467205000,"action":"delete_heap","name":"jobs","key":"key-1","who":"","over":"http",
      "outcome":"begun","request_id":"…","address":"10.0.0.7","detail":{},"previous":"…","hash":"…"}
@@ -20,9 +22,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -34,7 +37,7 @@ from topics.core.names import shorten
 from topics.core.records import RecordLimits, Records
 from topics.engine.engine import Engine
 from topics.engine.host import Host
-from topics.errors import TopicsError, Unavailable
+from topics.errors import Internal, TopicsError, Unavailable
 from topics.limits import SECOND_MS
 from topics.server.auditfile import AuditFile
 from topics.server.logs import fields
@@ -51,6 +54,16 @@ ALL_FAILURES_PER_MINUTE: Final = 600
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    entry: dict[str, Any] | None
+    """None asks for a sync alone."""
+    written: asyncio.Future[None]
+    syncs: bool
+
 
 @dataclass(slots=True)
 class _Window:
@@ -66,7 +79,7 @@ class Audit:
         self._host = host
         self._last: Link | None = None
         self._opened = False
-        self._waiting: list[tuple[dict[str, Any], asyncio.Future[None]]] = []
+        self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
         self._unmirrored: list[bytes] = []
         self._mirroring = asyncio.Lock()
@@ -75,21 +88,71 @@ class Audit:
 
     # ---- lines
 
-    async def note(
+    async def note(self, action: str, name: str, *, outcome: str = BEGUN, syncs: bool = True, **line: Any) -> None:
+        """Returns when the line is on the disk, or written at least; raises `Unavailable` when it cannot get there."""
+        try:
+            await self._put(action, name, outcome, syncs, **line)
+        except OSError as error:
+            raise Unavailable(
+                f"{action} of {shorten(name)} was not begun: it has to be noted in {self._file.path} first, and that "
+                f"failed ({error.strerror}); see to the disk and ask again",
+                file=self._file.path,
+            ) from error
+
+    async def carry_out(
         self,
         action: str,
         name: str,
+        work: Callable[[], Awaitable[T]],
+        *,
+        told: Mapping[str, object] | None = None,
+        outcome_of: Callable[[T], str] = lambda _: DONE,
+        syncs: bool = True,
+        **line: Any,
+    ) -> T:
+        """Do something between its two lines. `told` is what the work has to say by its end, for the second one;
+        `outcome_of` reads the outcome out of the result, empty for none."""
+        await self.note(action, name, syncs=syncs, **line)
+        try:
+            result = await work()
+        except TopicsError as error:
+            await asyncio.wait({self.conclude(action, name, error.code, **line)})
+            raise
+        except Exception:
+            await asyncio.wait({self.conclude(action, name, Internal.code, **line)})
+            raise
+        if outcome := outcome_of(result):
+            self.conclude(action, name, outcome, **line, **(told or {}))
+        return result
+
+    def conclude(self, action: str, name: str, outcome: str, **line: Any) -> asyncio.Future[None]:
+        """The second line: what is done is done, whether or not it can be written."""
+
+        def ended(written: asyncio.Future[None]) -> None:
+            if not written.cancelled() and (error := written.exception()) is not None:
+                told = fields(action=action, name=shorten(name), outcome=outcome, why=error)
+                log.error("a line of the audit log could not be written", extra=told)
+
+        written = self._put(action, name, outcome, False, **line)
+        written.add_done_callback(ended)
+        return written
+
+    def _put(
+        self,
+        action: str,
+        name: str,
+        outcome: str,
+        syncs: bool,
         *,
         key: str,
         over: str,
         who: str = "",
-        outcome: str = BEGUN,
         request_id: str = "",
         address: str = "",
         detail: Mapping[str, object] | None = None,
         **more: object,
-    ) -> None:
-        """Returns when the line is on the disk; raises `Unavailable` when it cannot get there."""
+    ) -> asyncio.Future[None]:
+        """Done when the line is written, and on the disk if it syncs."""
         entry = {
             "at": self._clock.now_ms(),
             "action": action,
@@ -102,18 +165,14 @@ class Audit:
             "address": address,
             "detail": {**(detail or {}), **more},
         }
+        return self._enqueue(entry, syncs)
+
+    def _enqueue(self, entry: dict[str, Any] | None, syncs: bool) -> asyncio.Future[None]:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((entry, written))
+        self._waiting.append(_Waiting(entry, written, syncs))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
-        try:
-            await written
-        except OSError as error:
-            raise Unavailable(
-                f"{action} of {shorten(name)} was not begun: it has to be noted in {self._file.path} first, and that "
-                f"failed ({error.strerror}); see to the disk and ask again",
-                file=self._file.path,
-            ) from error
+        return written
 
     async def note_failure(self, action: str, name: str, *, over: str, outcome: str, address: str, **rest: Any) -> None:
         """Something that anybody can cause. Of too many, only how many there were is written."""
@@ -151,13 +210,15 @@ class Audit:
                 try:
                     if not self._opened:
                         await loop.run_in_executor(None, self._open)
-                    lines, last = self._forged([entry for entry, _ in batch])
+                    lines, last = self._forged([each.entry for each in batch if each.entry is not None])
                     first_seq = last.seq - len(lines) + 1
-                    await loop.run_in_executor(None, self._file.append, first_seq, lines)
+                    syncs = any(each.syncs for each in batch)
+                    work = partial(self._file.append, first_seq, lines, syncs) if lines else self._file.sync
+                    await loop.run_in_executor(None, work)
                 except Exception as error:
                     _finish(batch, error)
                 else:
-                    self._last = last
+                    self._last = last if lines else self._last
                     self._unmirrored += lines
                     _finish(batch, None)
         finally:
@@ -212,13 +273,15 @@ class Audit:
             return
         async with self._mirroring:
             try:
+                # The copy is never ahead of the file.
+                await self._enqueue(None, True)
                 await host.submit(OpenAudit())
                 while self._unmirrored:
                     lines = self._unmirrored[:MIRRORED_MAX]
                     records = Records.check(list(lines), limits=RecordLimits())
                     await host.submit(Append(AUDIT_TOPIC, records))
                     del self._unmirrored[: len(lines)]
-            except TopicsError as error:
+            except (TopicsError, OSError) as error:
                 # The file has them, and the next start brings the topic up to it.
                 log.warning("the copy of the audit log is behind", extra=fields(lines=len(self._unmirrored), why=error))
 
@@ -266,8 +329,8 @@ class _Copied(msgspec.Struct):
 _records_decoder = msgspec.json.Decoder(list[_Copied])
 
 
-def _finish(batch: list[tuple[dict[str, Any], asyncio.Future[None]]], error: Exception | None) -> None:
-    for _, written in batch:
+def _finish(batch: list[_Waiting], error: Exception | None) -> None:
+    for written in (each.written for each in batch):
         if written.done():
             continue
         if error is None:

@@ -29,6 +29,8 @@ class AuditFile:
         self._file_bytes_max = file_bytes_max
         self._file: File | None = None
         self._size_bytes = 0
+        self._unsynced = b""
+        """The lines at the end that no sync has covered."""
         self._first_seq = 0
         """Of the first line in the file; 0 when it has none."""
 
@@ -44,14 +46,21 @@ class AuditFile:
         self._size_bytes = self._file.size() - torn_bytes
         first = link_of(self._file.read_at(0, TAIL_BYTES).partition(b"\n")[0])
         self._first_seq = 0 if first is None else first.seq
-        return _last_link(text[:whole]), torn_bytes
+        last = _last_link(text[:whole])
+        if not whole and (full := self.full_files()):
+            # A crash came between the file and its first line.
+            last = _last_link(self._read(full[-1]))
+        return last, torn_bytes
 
-    def append(self, first_seq: int, lines: list[bytes]) -> None:
-        """Returns when the lines are on the disk. After an error none of them counts."""
-        if self._size_bytes >= self._file_bytes_max:
+    def append(self, first_seq: int, lines: list[bytes], sync: bool = True) -> None:
+        """Write the lines; with `sync`, return when they and those before them are on the disk. After an error none of
+        them counts."""
+        if lines and self._size_bytes >= self._file_bytes_max:
+            self.sync()
             self._rotate()
         file = self._file
         is_new = file is None
+        sync = sync or is_new
         if file is None:
             self._fs.make_dir(self.directory)
             file = self._file = self._fs.open(self.path, "create")
@@ -60,12 +69,22 @@ class AuditFile:
         if file.size() > self._size_bytes:
             # What is left of an attempt that failed, or that a crash cut off.
             file.truncate(self._size_bytes)
-        file.write_at(self._size_bytes, [text])
-        file.sync()
+        if sync:
+            # A sync that failed may have lost what was written before it, so all unsynced lines are written again.
+            file.write_at(self._size_bytes - len(self._unsynced), [self._unsynced, text])
+            file.sync()
+        else:
+            file.write_at(self._size_bytes, [text])
         if is_new:
             self._fs.sync_dir(self.directory)
+        self._unsynced = b"" if sync else self._unsynced + text
         self._size_bytes += len(text)
         self._first_seq = self._first_seq or first_seq
+
+    def sync(self) -> None:
+        """Return when all lines are on the disk."""
+        if self._unsynced:
+            self.append(self._first_seq, [])
 
     def _rotate(self) -> None:
         assert self._file is not None
@@ -77,6 +96,7 @@ class AuditFile:
 
     def close(self) -> None:
         if self._file is not None:
+            self.sync()
             self._file.close()
             self._file = None
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from topics.core.names import shorten
-from topics.errors import TopicsError
 from topics.jsontext import NOT_UNDERSTOOD
-from topics.server.audit import BEGUN, DONE
+from topics.server.audit import DONE
+from topics.server.configchanges import ConfigChanges, kind_of
 from topics.server.context import Context
-from topics.server.message import Request
+from topics.server.message import Request, Response
 from topics.server.pageorigins import SAFE_METHODS
 from topics.server.principal import Scope
 from topics.server.route import Route
+from topics.server.streaming import StreamResponse
 from topics.server.websessions import address_of
 
 OVER_HTTP = "http"
+
+REFUSED = 400
+"""From this status on an answer is a refusal."""
 
 T = TypeVar("T")
 
 
 def is_noted(route: Route) -> bool:
-    """Whether requests of a route are noted by whoever dispatches them: all that administer or destroy."""
+    """Whether requests of a route are noted by whoever dispatches them: all that administer, or destroy."""
     if route.noted is not None:
         return route.noted
     powerful = bool(route.scope & (Scope.ADMIN | Scope.DELETE))
@@ -61,17 +66,27 @@ async def note(
 ) -> None:
     """A line about a request; returns when it is on the disk."""
     assert context.audit is not None, "there is an engine, so there is an audit log"
-    await context.audit.note(
-        action,
-        name,
-        key=request.principal.key_id,
-        who=who or request.principal.name,
-        over=OVER_HTTP,
-        outcome=outcome,
-        request_id=request.request_id,
-        address=address_of(request, context.settings.forwarded),
-        detail=detail,
-    )
+    line = _line(context, request) | ({"who": who} if who else {})
+    await context.audit.note(action, name, outcome=outcome, detail=detail, **line)
+
+
+def _line(context: Context, request: Request) -> dict[str, Any]:
+    """What each line about a request says of it."""
+    return {
+        "key": request.principal.key_id,
+        "who": request.principal.name,
+        "over": OVER_HTTP,
+        "request_id": request.request_id,
+        "address": address_of(request, context.settings.forwarded),
+    }
+
+
+def conclude(
+    context: Context, request: Request, action: str, name: str, outcome: str, detail: Mapping[str, object] | None
+) -> None:
+    """The second line of something that was begun."""
+    assert context.audit is not None, "there is an engine, so there is an audit log"
+    context.audit.conclude(action, name, outcome, detail=detail, **_line(context, request))
 
 
 async def note_failure(context: Context, request: Request, action: str, name: str, outcome: str) -> None:
@@ -91,10 +106,48 @@ async def note_failure(context: Context, request: Request, action: str, name: st
 async def noted(
     context: Context, request: Request, action: str, name: str, work: Callable[[], Awaitable[T]], **detail: object
 ) -> T:
-    """Do something once its line is on the disk; when it fails, a second line says so."""
-    await note(context, request, action, name, outcome=BEGUN, detail=detail)
-    try:
-        return await work()
-    except TopicsError as error:
-        await note(context, request, action, name, outcome=error.code, detail=detail)
-        raise
+    """Do something once its line is on the disk; a second line says what became of it."""
+    audit = context.audit
+    assert audit is not None, "there is an engine, so there is an audit log"
+    return await audit.carry_out(action, name, work, detail=detail, **_line(context, request))
+
+
+async def noted_route(context: Context, route: Route, request: Request) -> Response:
+    """Let a route's handler answer between its two lines, of which the second one says what was changed."""
+    audit, told = context.audit, {}
+    assert audit is not None, "there is an engine, so there is an audit log"
+    name, kind = name_in(request), kind_of(route.method, route.path)
+
+    async def work() -> Response:
+        changes = None if kind is None else ConfigChanges(context.ready().engine.machine, kind, name)
+        answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        route.handler(context, request, answered.set_result)
+        # Most handlers have decided by now, and nobody else has. Others decide later.
+        told.update({} if changes is None else changes.found())
+        response = await answered
+        if changes is not None and not told.get("changed"):
+            told.update(changes.found())
+        return response
+
+    action = f"{route.method} {route.path}"
+    return await audit.carry_out(
+        action,
+        name,
+        work,
+        told=told,
+        outcome_of=_outcome_of,
+        syncs=not is_frequent(route),
+        **_line(context, request),
+    )
+
+
+def _outcome_of(response: Response) -> str:
+    """A stream has only begun when it is answered."""
+    if response.status >= REFUSED:
+        return f"status {response.status}"
+    return "" if isinstance(response, StreamResponse) else DONE
+
+
+def is_frequent(route: Route) -> bool:
+    """Whether programs do it as part of their work: what goes with one topic of `/v0`, without being an admin."""
+    return route.path.startswith("/v0/topics/") and Scope.ADMIN not in route.scope

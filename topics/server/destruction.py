@@ -1,11 +1,10 @@
-"""Calls that destroy: noted in the audit log before they begin, and again when they fail."""
+"""Calls that destroy: noted in the audit log before they begin, and again when they have ended."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from topics.errors import TopicsError
 from topics.server.context import Context
 from topics.server.principal import Principal
 
@@ -27,11 +26,4 @@ async def destroy(
     context.ready()
     audit = context.audit
     assert audit is not None, "there is an engine, so there is an audit log"
-    await audit.note(action, name, key=principal.key_id, over=over, request_id=request_id, **detail)
-    try:
-        return await work()
-    except TopicsError as error:
-        await audit.note(
-            action, name, key=principal.key_id, over=over, request_id=request_id, outcome=error.code, **detail
-        )
-        raise
+    return await audit.carry_out(action, name, work, key=principal.key_id, over=over, request_id=request_id, **detail)

@@ -15,8 +15,7 @@ from topics.errors import NotFound, TopicsError, Unauthorized, UnsupportedMediaT
 from topics.limits import OPEN_BODY_BYTES_MAX
 from topics.server.answers import bug, failure, keep, later, when_fresh
 from topics.server.arrow import ARROW_STREAM, sends_arrow
-from topics.server.audit import BEGUN
-from topics.server.auditing import is_noted, name_in, note, note_failure
+from topics.server.auditing import is_noted, note_failure, noted_route
 from topics.server.auth import Authenticator, check_name, check_scope
 from topics.server.context import Context
 from topics.server.intake.headcheck import Verified
@@ -37,10 +36,6 @@ from topics.server.websessions import address_of
 
 _JSON_TYPES = {"application/json", "application/json; charset=utf-8"}
 """What nearly every client sends, letter for letter."""
-
-
-REFUSED = 400
-"""From this status on an answer is a refusal."""
 
 
 class Dispatcher:
@@ -196,27 +191,12 @@ class Dispatcher:
             if not (takes_arrow and sends_arrow(request)):
                 check_content_type(request)
         if id(route) in self._noted_ids and self._context.audit is not None:
-            later(self._context, request, reply, self._noted(route, request))
+            later(self._context, request, reply, noted_route(self._context, route, request))
         elif route.reads is not None and self._context.host is not None:
             topics = _read_by(route, request, self._context.host)
             when_fresh(self._context, request, reply, topics, lambda: route.handler(self._context, request, reply))
         else:
             route.handler(self._context, request, reply)
-
-    async def _noted(self, route: Route, request: Request) -> Response:
-        """What administers or destroys is done once its line is in the audit log."""
-        action, name = f"{route.method} {route.path}", name_in(request)
-        await note(self._context, request, action, name, outcome=BEGUN)
-        answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        try:
-            route.handler(self._context, request, answered.set_result)
-            response = await answered
-        except TopicsError as error:
-            await note(self._context, request, action, name, outcome=error.code)
-            raise
-        if response.status >= REFUSED:
-            await note(self._context, request, action, name, outcome=f"status {response.status}")
-        return response
 
     def _timed(self, traffic: RouteTraffic, request: Request, reply: Reply) -> Reply:
         def answered(response: Response) -> None:

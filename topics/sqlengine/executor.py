@@ -6,7 +6,7 @@ text; those before it are done, and the error says in `detail.statement` which o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -95,8 +95,10 @@ class Executor:
         access: Access,
         metrics: Metrics = lambda: (),
         arrow: bool = False,
+        done: Callable[[int], None] = lambda number: None,
     ) -> list[Result]:
-        """The result of each statement of a text, in order; `arrow` when it is wanted as an Arrow stream."""
+        """The result of each statement of a text, in order; `arrow` when it is wanted as an Arrow stream. `done` is
+        told the number of each that is done."""
         known: Mapping[str, Sequence[str]] = KnownColumns(self._host.engine.machine)
         known = dict(known) if is_long(text) else known
         script = await aside(text, partial(parse_script, text, parameters, tables=known))
@@ -111,6 +113,7 @@ class Executor:
                     looking = _Looking(access, metrics, Asking(left, access.owner, arrow))
                     results.append(await self._run(statement, origin, looking))
                     left -= results[-1].answer_bytes
+                    done(origin.number)
             except (Throttled, Unavailable) as error:
                 if not results:
                     raise

@@ -175,12 +175,14 @@ async def test_what_administers_says_of_what_and_whether_it_was_refused(tmp_path
         made = calling(channel, DISHEAP, "MakeHeap")
         await made(proto.MakeHeapReq(topic="jobs"))
         assert await code_of(made(proto.MakeHeapReq(topic="no such name!"))) is grpc.StatusCode.INVALID_ARGUMENT
-        lines = [json.loads(line) for line in (tmp_path / "audit" / "audit.jsonl").read_text().splitlines()]
-        assert [(line["name"], line["outcome"]) for line in lines] == [
-            ("jobs", "begun"),
-            ("no such name!", "begun"),
-            ("no such name!", "invalid_request"),
-        ]
+    lines = [json.loads(line) for line in (tmp_path / "audit" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["name"], line["outcome"]) for line in lines] == [
+        ("jobs", "begun"),
+        ("jobs", "done"),
+        ("no such name!", "begun"),
+        ("no such name!", "invalid_request"),
+    ]
+    assert lines[1]["detail"] == {"created": True, "changed": {"max_retries": {"old": 3, "new": 0}}}
 
 
 async def silence(begun: asyncio.Event) -> AsyncIterator[bytes]:

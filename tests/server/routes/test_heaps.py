@@ -25,11 +25,12 @@ async def confirmed(api: Api, method: str, path: str, body: object = None) -> An
 DESTRUCTIVE = {"delete_heap", "purge_heap", "delete_dead_letters"}
 
 
-def audited(directory: Path) -> list[dict[str, Any]]:
-    """The lines about what cannot be undone."""
+def audited(directory: Path, *outcomes: str) -> list[dict[str, Any]]:
+    """The lines about what cannot be undone; without outcomes those that were written before it was answered."""
     path = directory / "data" / "audit" / "audit.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return [line for line in lines if line["action"] in DESTRUCTIVE]
+    wanted = [line for line in lines if line["action"] in DESTRUCTIVE]
+    return [line for line in wanted if (line["outcome"] in outcomes if outcomes else line["outcome"] != "done")]
 
 
 @on_loop
@@ -181,3 +182,11 @@ async def test_one_partition_may_be_purged_and_one_that_is_not_there_is_refused_
         assert (purged.status, purged.body["purged"]) == (200, counts[1])
         assert await messages(api) == [counts[0], 0]
         assert audited(tmp_path)[-1]["detail"] == {"partition": 1}
+
+
+@on_loop
+async def test_what_was_destroyed_is_noted_as_done(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        await make(api)
+        await confirmed(api, "POST", "/v1/heaps/jobs/purge")
+    assert [line["outcome"] for line in audited(tmp_path, "begun", "done")] == ["begun", "done"]

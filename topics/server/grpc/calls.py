@@ -28,8 +28,8 @@ from google.protobuf.message import DecodeError
 from topics.core.names import shorten
 from topics.errors import Internal, InvalidRequest, ShuttingDown, TopicsError, Unauthorized
 from topics.proto.messages import Method, methods_of
-from topics.server.audit import BEGUN
 from topics.server.auth import BEARER, check_scope
+from topics.server.configchanges import ConfigChanges, Kind
 from topics.server.context import Context
 from topics.server.logs import fields
 from topics.server.principal import EVERYBODY, Principal, Scope
@@ -245,29 +245,32 @@ class Calls:
 
     def _noted(self, method: Method, handler: Unary) -> Unary:
         """What administers is noted here, also that it was refused; what destroys is noted with what it destroys."""
+        context = self._context
 
         async def carry_out(asker: Asker, request: Any) -> Any:
-            name = shorten(getattr(request, "topic", ""))
-            await self._note(asker, method, name, BEGUN)
-            try:
+            audit = context.audit
+            if audit is None:
                 return await handler(asker, request)
-            except TopicsError as error:
-                await self._note(asker, method, name, error.code)
-                raise
+            name, told = shorten(getattr(request, "topic", "")), {}
 
-        return carry_out
+            async def work() -> Any:
+                changes = ConfigChanges(context.ready().engine.machine, Kind.TOPIC, name)
+                response = await handler(asker, request)
+                told.update(changes.found())
+                return response
 
-    async def _note(self, asker: Asker, method: Method, name: str, outcome: str) -> None:
-        if self._context.audit is not None:
-            await self._context.audit.note(
+            return await audit.carry_out(
                 f"{METHOD} {method.path}",
                 name,
+                work,
+                told=told,
                 key=asker.principal.key_id,
                 who=asker.principal.name,
                 over=OVER,
-                outcome=outcome,
                 request_id=asker.request_id,
             )
+
+        return carry_out
 
     def _answered(self, method: Method, asker: Asker, code: str, traffic: RouteTraffic, began_ns: int) -> None:
         took_ns = self._context.clock.ticks_ns() - began_ns

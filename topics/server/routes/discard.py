@@ -149,5 +149,6 @@ ROUTES = (
             responses={"200": answer("Discarded", "How many went, and where it got to.")},
         ),
         name_param="topic",
+        noted=False,
     ),
 )

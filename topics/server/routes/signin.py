@@ -10,8 +10,7 @@ from topics.core.signins import Refresh
 from topics.errors import Conflict, Forbidden, Unauthorized
 from topics.server.accountschemas import SESSION_ID
 from topics.server.answers import PRIVATE_HEADERS, later, private
-from topics.server.audit import BEGUN
-from topics.server.auditing import note, note_failure
+from topics.server.auditing import note, note_failure, noted
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import EVERYBODY, NO_SCOPE, Scope, scope_names
@@ -171,12 +170,11 @@ def end_session(context: Context, request: Request, reply: Reply) -> None:
         _check_rules(request)
 
     async def work() -> Response:
-        await note(context, request, "end_session", session.session_id, outcome=BEGUN)
         await context.door.end(host, session.session_id)
         context.open_streams.sweep()
         return private(context, request, {"id": session.session_id, "ended": True})
 
-    later(context, request, reply, work())
+    later(context, request, reply, noted(context, request, "end_session", session.session_id, work))
 
 
 def change_password(context: Context, request: Request, reply: Reply) -> None:
@@ -192,7 +190,9 @@ def change_password(context: Context, request: Request, reply: Reply) -> None:
         except Unauthorized as error:
             await note_failure(context, request, "change_password", principal.who, error.code)
             raise Forbidden(error.message, field="current_password") from None
-        await note(context, request, "change_password", principal.who, outcome=BEGUN)
+        return await noted(context, request, "change_password", principal.who, change)
+
+    async def change() -> Response:
         state = await desk_of(context).set_password(principal.user_id, wanted.new_password, principal.session_id)
         context.open_streams.sweep()
         return private(context, request, user_fields(state))

@@ -20,7 +20,7 @@ from topics.server.principal import NO_SCOPE
 from topics.server.route import Operation, Route
 from topics.server.shapes import answer, body
 from topics.server.sqlaccess import KeyAccess, samples
-from topics.server.sqlaudit import note_statements
+from topics.server.sqlaudit import noted_statements
 from topics.wire.sql import SqlRequest, decode_sql
 
 if TYPE_CHECKING:
@@ -62,9 +62,10 @@ async def _answer(
 async def _run(context: Context, host: Host, request: Request, wanted: SqlRequest, arrow: bool) -> list[Result]:
     executor = await context.sql.executor(host)
     principal = request.principal
-    await note_statements(context, request, wanted.sql, wanted.params)
     seen = partial(samples, context, principal)
-    return await executor.run(wanted.sql, wanted.params, KeyAccess(principal), seen, arrow)
+    run = partial(executor.run, wanted.sql, wanted.params, KeyAccess(principal), seen, arrow)
+    results: list[Result] = await noted_statements(context, request, wanted.sql, wanted.params, run)
+    return results
 
 
 def _encoded(results: list[Result]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from topics.accountmodel import UserState
+from topics.accountmodel import UserState, UserStatus
 from topics.core.names import shorten
 from topics.errors import Forbidden
 from topics.server.accountschemas import USER_ID
@@ -63,7 +63,14 @@ def change(context: Context, request: Request, reply: Reply) -> None:
         context.open_streams.sweep()
         return private(context, request, fields)
 
-    detail = {name: value for name, value in msgspec.to_builtins(wanted).items() if value}
+    detail: dict[str, object] = {"new_link": True} if wanted.new_link else {}
+    wants = {"role": wanted.role, "disabled": wanted.disabled}
+    had = {"role": user.role, "disabled": user.status is UserStatus.DISABLED}
+    detail["changed"] = {
+        field: {"old": had[field], "new": value}
+        for field, value in wants.items()
+        if value is not None and value != had[field]
+    }
     later(context, request, reply, noted(context, request, "change_user", user.email, work, **detail))
 
 
