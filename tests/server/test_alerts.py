@@ -19,6 +19,7 @@ QUIET = Signs(free_bytes=100 * GIB)
         (Signs(free_bytes=100 * GIB, bytes_per_s=2 * MIB), ["disk_filling"]),
         (Signs(stopped_shards=(1,), stop_reason="EIO"), ["sync_failing"]),
         (Signs(checkpoint_error="full"), ["checkpoint_failing"]),
+        (Signs(storage_error="EIO"), ["storage_unreadable"]),
         (Signs(admitted_share=0.5), ["throttled"]),
         (Signs(overrun_count=3, overrun_topic="t"), ["overrun"]),
         (Signs(stalled_routers=1), ["routers_stalled"]),

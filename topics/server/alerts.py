@@ -71,6 +71,8 @@ class Dead:
 class Signs:
     free_bytes: int = 0
     """0 when nobody has looked yet."""
+    storage_error: str = ""
+    """Why the files of the data directory cannot be listed."""
     bytes_per_s: float = 0.0
     """How fast the disk fills."""
     stopped_shards: tuple[int, ...] = ()
@@ -98,6 +100,15 @@ def judge(signs: Signs) -> Iterator[Alert]:
             title="The disk refused writes",
             text=f"Write-ahead log {', '.join(map(str, signs.stopped_shards))} has stopped: {signs.stop_reason}",
             todo="Mend the disk, then restart the server. What was acked is kept; reads go on.",
+            link="/settings",
+        )
+    if signs.storage_error:
+        yield Alert(
+            id="storage_unreadable",
+            severity="critical",
+            title="The data directory cannot be read",
+            text=f"The server cannot list its files: {signs.storage_error}",
+            todo="Check that the disk is mounted and healthy, then restart the server.",
             link="/settings",
         )
     if signs.checkpoint_error:

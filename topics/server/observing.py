@@ -42,6 +42,8 @@ class Observer:
         self.sampler = Sampler(context, connections)
         self._beats = 0
         self._measuring = False
+        self._storage_error = ""
+        """Why the storage could not be measured last."""
         self._sampled_ns = 0
         self._lags: deque[dict[tuple[str, str, str], int]] = deque(maxlen=LAGS_KEPT)
         self._dead: deque[dict[int, int]] = deque(maxlen=DEAD_KEPT)
@@ -88,6 +90,10 @@ class Observer:
             self.storage = await asyncio.to_thread(
                 measure, store.fs, store.directory, store.segment_dir, store.tiers.cold_dir
             )
+            self._storage_error = ""
+        except OSError as error:
+            # The other signs matter most now: a disk that cannot be read has stopped shards of the log, too.
+            self._storage_error = str(error)
         finally:
             self._measuring = False
         self.alerts.update(self._signs(engine), self._context.clock.now_ms())
@@ -100,6 +106,7 @@ class Observer:
         self._clock_jumps.append(engine.time.jumps)
         return Signs(
             free_bytes=self.storage.free_bytes,
+            storage_error=self._storage_error,
             bytes_per_s=self._filling(),
             stopped_shards=stopped,
             stop_reason=shards[stopped[0]].last_error if stopped else "",

@@ -102,6 +102,22 @@ async def test_trouble_becomes_an_alert_and_goes_again(tmp_path: Path) -> None:
         assert [each["kind"] for each in seen["events"] if "heckpoint" in each["text"]] == ["over", "alert"]
 
 
+@on_loop
+async def test_unreadable_disk_hides_no_other_alert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error", "/data/wal")
+
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        served.context.host.engine.checkpoint_error = OSError(5, "Input/output error")
+        with monkeypatch.context() as broken:
+            broken.setattr(observing, "measure", fail)
+            await beats(served, SIGNS_BEATS)
+        assert set(await alert_ids(served)) == {"checkpoint_failing", "storage_unreadable"}
+        await beats(served, SIGNS_BEATS)
+        assert await alert_ids(served) == ["checkpoint_failing"]
+
+
 async def alert_ids(served: Served) -> list[str]:
     return [each["id"] for each in (await served.api.get("/v0/overview")).body["alerts"]]
 
