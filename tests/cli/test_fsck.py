@@ -57,7 +57,7 @@ def test_damage_is_shown_with_its_place_and_what_to_do(directory: Path) -> None:
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.name != "lock"}
     done = topics(directory, "--no-json")
     assert done.returncode == 1
-    for part in (SEGMENT, "176", "ledger", "1..4", "would be lost", "--repair"):
+    for part in (SEGMENT, "184", "ledger", "1..4", "would be lost", "--repair"):
         assert part in done.stdout, part
     after = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.name != "lock"}
     assert after == before
@@ -125,3 +125,15 @@ def test_damage_that_touches_no_record(directory: Path) -> None:
     shown = topics(directory, "--no-json").stdout
     (row,) = [line.split("│") for line in shown.splitlines() if snapshot.name in line]
     assert row[5].strip() == "", "no seqs are at risk"
+
+
+def test_what_may_be_back_is_shown_by_topic(directory: Path) -> None:
+    newest = max((directory / "snapshots").iterdir())
+    newest.unlink()
+    shown = topics(directory, "--no-json").stdout
+    for part in ("may come back", "leases, deliveries, positions of groups and routers of an earlier moment", "parts"):
+        assert part in shown, shown
+    report = json.loads(topics(directory, "--repair", "--json").stdout)
+    assert {"topic": "parts", "partition": 1, "doubt": "answers"}.items() <= report["may_be_back"][-1].items()
+    kept = json.loads((directory / Path(report["report_file"]).name).read_text())
+    assert kept["may_be_back"] == report["may_be_back"]

@@ -109,7 +109,7 @@ def test_a_repair_keeps_the_damaged_file_and_reports() -> None:
     assert report.report_file == f"{DIRECTORY}/repair-20231114T221322Z.json"
     stored = json.loads(contents[report.report_file])
     assert stored["lost"] == [{"topic": "ledger", "partition": 0, "gap_from": 1, "gap_to": 4, "reason": "damage"}]
-    assert stored["findings"][0]["offset"] == 176
+    assert stored["findings"][0]["offset"] == 184
     assert {(kept["topic"], kept["records"]) for kept in stored["kept"]} >= {("ledger", 6), ("late", 3)}
 
 

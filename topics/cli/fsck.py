@@ -16,7 +16,7 @@ from rich.text import Text
 from topics.cli.exitcode import Exit
 from topics.cli.screen import JsonFlag, Screen
 from topics.clock import SystemClock
-from topics.engine.findings import Finding, FsckReport
+from topics.engine.findings import Doubt, Finding, FsckReport
 from topics.engine.fsck import fsck as check
 from topics.engine.fsck import total_bytes
 from topics.engine.opening import SALT_BITS, options
@@ -77,6 +77,8 @@ def _shown(report: FsckReport) -> Group:
         parts.append(_findings(report))
     if report.lost:
         parts.append(_lost(report))
+    if report.may_be_back:
+        parts.append(_may_be_back(report))
     parts += [Text(f"note: {note}", style="dim") for note in report.notes]
     parts.append(_summary(report))
     return Group(*parts)
@@ -129,6 +131,27 @@ def _lost(report: FsckReport) -> Table:
             f"{kept.get((lost.topic, lost.partition), 0)} records",
             style="red",
         )
+    return table
+
+
+_DOUBTS = {
+    Doubt.RECORDS: "records that were deleted, done or expired",
+    Doubt.PROGRESS: "leases, deliveries, positions of groups and routers of an earlier moment",
+    Doubt.ANSWERS: "writes that were answered, when they are repeated",
+    Doubt.TOPIC: "the topic itself, or an earlier config of it",
+}
+
+
+def _may_be_back(report: FsckReport) -> Table:
+    title = "may be back" if report.repaired else "may come back"
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("topic", overflow="fold")
+    table.add_column("partition", justify="right")
+    table.add_column("seqs", justify="right")
+    table.add_column("what", overflow="fold")
+    for each in report.may_be_back:
+        seqs = f"{each.first_seq}..{each.last_seq}" if 0 < each.first_seq <= each.last_seq else ""
+        table.add_row(Text(each.topic), str(each.partition), seqs, _DOUBTS[each.doubt], style="yellow")
     return table
 
 

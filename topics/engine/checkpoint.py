@@ -25,13 +25,14 @@ from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.move import stored_form
 from topics.core.registry import META_LOG_ID
-from topics.core.run import Run
+from topics.core.run import MemoryRun, Run, seq_range
 from topics.engine import catalogimages, heapimages, images, routerimages
 from topics.engine.images import LogImage, MetaImage, RunImage
 from topics.engine.job import Job, LogCapture, SegmentLimits, extend, marked_since
 from topics.errors import Damaged
 from topics.limits import PACKS_MAX
 from topics.storage.commitlog import Covered
+from topics.storage.gone import Gone, gone_section
 from topics.storage.segmentrun import SegmentRun
 from topics.storage.store import Store
 
@@ -66,6 +67,8 @@ class Checkpointer:
         self._removes: set[bytes] = set()
         """Keys that a failed checkpoint did not get to remove."""
         self._may_merge = True
+        self._gone: list[Gone] = []
+        """What is gone and not flagged, because its checkpoint failed or was being written."""
 
     # ---- capture
 
@@ -76,6 +79,7 @@ class Checkpointer:
         """
         job = Job(erase=erase is not None)
         job.rewritten = self._packs_to_merge() if erase is None else set(erase)
+        job.gone, self._gone = self._gone, []
         log_ids = set(self.dirty)
         for number in job.rewritten:
             log_ids.update(section.log_id for section in self._store.segment(number).sections)
@@ -104,34 +108,50 @@ class Checkpointer:
 
     def _capture_log(self, job: Job, log: Log, now_ms: int) -> None:
         log.freeze_tail()
-        self._release(log)
+        self._release(job, log)
         volatile = log.volatile
         if volatile is not None:
             volatile.forget_below(log.low)
         stored_upto = log.head_seq if volatile is None else volatile.stored_upto(log.head_seq)
         capture = LogCapture(log, self._image(log, stored_upto, now_ms, job), [], [], [])
         for run in log.runs:
+            if isinstance(run, MemoryRun) and run.first_seq < log.low:
+                run.mark(seq_range(run.first_seq, log.low))
             if isinstance(run, SegmentRun):
                 # Taken now, so that the flags that will be in the file are those this image counts.
                 pending = self._store.segment(run.segment_no).pending_marks(run.section_no)
                 job.marks += [pending] if pending is not None else []
             if isinstance(run, SegmentRun) and run.segment_no not in job.rewritten:
-                place = RunImage(
-                    run.segment_no,
-                    run.section_no,
-                    run.live_count,
-                    run.live_bytes,
-                    run.first_seq,
-                    run.last_seq,
-                    run.salt,
-                )
-                capture.kept.append((run.first_seq, place))
+                capture.kept.append((run.first_seq, self._place(job, capture, run)))
             elif isinstance(run, SegmentRun):
                 extend(capture.merge, run, self.limits)
+                if run.first_seq < log.low:
+                    capture.merge[-1].gone_count = run.live_count - _live_from(run, log.low)
             elif volatile is None or run.first_seq not in volatile:
                 extend(capture.flush, run, self.limits)
         job.logs.append(capture)
         job.covered[log.log_id] = capture.image.position
+
+    def _place(self, job: Job, capture: LogCapture, run: SegmentRun) -> RunImage:
+        """Where a run stays. What the floor has passed in it gets its flags once the snapshot is durable."""
+        low, live_count = 0, run.live_count
+        if run.first_seq < capture.image.low:
+            low = capture.image.low
+            live_count = _live_from(run, low)
+            if run.flagged_below < low:
+                segment = self._store.segment(run.segment_no)
+                job.gone.append(gone_section(segment, run.section_no, run.flagged_below, low))
+                capture.flagged.append(run)
+        return RunImage(
+            run.segment_no,
+            run.section_no,
+            live_count,
+            run.live_bytes,
+            run.first_seq,
+            run.last_seq,
+            run.salt,
+            low,
+        )
 
     def _image(self, log: Log, stored_upto: int, now_ms: int, job: Job) -> LogImage:
         chunks = self._chunks.get(log.log_id, _NO_CHUNKS)
@@ -163,18 +183,24 @@ class Checkpointer:
             tuple(stored_form(self._machine, fact) for fact in leaving),
         )
 
-    def _release(self, log: Log) -> None:
+    def _release(self, job: Job, log: Log) -> None:
         released, log.released = log.released, []
         for run in released:
             if isinstance(run, SegmentRun):
-                self._store.release(run)
+                self._let_go(job.gone, run)
+
+    def _let_go(self, gone: list[Gone], run: SegmentRun) -> None:
+        """The next snapshot does not name a run any more."""
+        if self._store.is_open(run.segment_no):
+            gone.append(gone_section(self._store.segment(run.segment_no), run.section_no))
+        self._store.release(run)
 
     def _capture_gone(self, job: Job) -> None:
         gone, self._machine.dropped_logs = self._machine.dropped_logs, []
         for log in gone:
             log.released += log.runs
             log.runs = []
-            self._release(log)
+            self._release(job, log)
             job.removes.add(images.log_key(log.log_id))
             chunks = self._chunks.pop(log.log_id, _Chunks())
             job.removes.update(images.chunk_key(log.log_id, number) for number in chunks.heads)
@@ -270,6 +296,8 @@ class Checkpointer:
                 for number in capture.image.chunks:
                     chunks.unstored.pop(number, None)
             heapimages.installed(capture.log, capture.image)
+            for run in capture.flagged:
+                run.flagged_below = capture.image.low
             job.logs.pop()
             yield
 
@@ -285,12 +313,12 @@ class Checkpointer:
             assert part.stored_at is not None
             for run in part.runs:
                 replaced[id(run)] = run
-            run = self._store.run(*part.stored_at, part.live_count, part.live_bytes)
+            run = self._store.run(*part.stored_at, part.stored_live, part.live_bytes)
             for seqs in marked_since(part):
                 run.mark(seqs)
             if run.last_seq < log.low or not run.live_count:
                 # The snapshot names it: its file goes only after one in which this log does not.
-                self._store.release(run)
+                self._let_go(self._gone, run)
                 self.dirty.add(log.log_id)
                 continue
             new.append(run)
@@ -315,6 +343,7 @@ class Checkpointer:
         self._machine.batches.changed_stages |= job.changed_stages
         self._machine.batches.changed_batches |= job.changed_batches
         self._removes |= job.removes
+        self._gone += job.gone
         # A snapshot that names the new segments may be durable: they go when the next one does not.
         self._store.keep_unneeded(job.unneeded)
         self._store.drop_unused(job.new)
@@ -326,6 +355,14 @@ class Checkpointer:
         """At recovery: the chunks a log has in the snapshot."""
         if heads:
             self._chunks[log_id] = _Chunks(dict(heads), {}, max(heads) + 1)
+
+
+def _live_from(run: SegmentRun, seq: int) -> int:
+    """Live records of a run from a seq on. All, where a damaged flag does not let them be counted: reads say so."""
+    try:
+        return run.count_live(seq, run.last_seq)
+    except Damaged:
+        return run.live_count
 
 
 def _put(job: Job, key: bytes, image: msgspec.Struct | None) -> None:

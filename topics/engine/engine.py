@@ -409,27 +409,29 @@ class Engine:
         """Remove what an installed job left over. On any thread; `cleaned` afterwards, on the loop."""
         writing.clean(self.store, job)
 
-    def cleaned(self, job: Job) -> None:
-        """Raises when bytes that were to be erased are still there."""
+    def cleaned(self, job: Job, trimmed: Callable[[Exception | None], None] = lambda error: None) -> None:
+        """Let the WAL drop what it need not hold any more, and call `trimmed` when it has: a file that outlives its
+        place in the snapshot must not outlive the facts that say so. Raises when bytes that were to be erased are
+        still there.
+        """
         self.checkpointer.cleaned(job)
         self.problems = job.problems
+        assert job.replaces is not None, "an installed job says what the WAL need not hold"
+        self.wal.trim(job.replaces, job.snapshot_no, job.erase, trimmed)
         left = (job.rewritten | job.unneeded) - job.removed
         if job.erase and left:
             reasons = "; ".join(job.problems)
             raise Internal(f"deleted, but not erased: {reasons}. The next erasure tries again", segments=sorted(left))
 
-    def end_checkpoint(
-        self, job: Job, error: Exception | None, trimmed: Callable[[Exception | None], None] = lambda error: None
-    ) -> None:
-        """Put what was written in place; `trimmed` is called when the WAL has dropped what it need not hold."""
+    def end_checkpoint(self, job: Job, error: Exception | None) -> None:
+        """Put what was written in place; `clean_job` is next."""
         self.checkpoint_error = error
         if error is not None:
             self.checkpointer.failed(job, error)
             self._dirty_bytes += self._captured_bytes
             self.forwarding.unsettle()
             return
-        covered = self.checkpointer.install(job)
-        self.wal.trim(covered, job.snapshot_no, job.erase, trimmed)
+        job.replaces = self.checkpointer.install(job)
 
     def checkpoint_possible(self) -> bool:
         """Whether a snapshot may be taken: not of a log that has stopped, whose memory is ahead of what was acked."""

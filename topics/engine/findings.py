@@ -45,6 +45,29 @@ class Lost(msgspec.Struct, frozen=True):
     reason: Reason = Reason.DAMAGE
 
 
+class Doubt(StrEnum):
+    """What of a log or topic may be as it was at an earlier moment."""
+
+    RECORDS = "records"
+    """Records of a range that were deleted, done or expired may be back."""
+    PROGRESS = "progress"
+    """Leases, deliveries, moves, positions of groups and routers: records may be handed out or copied again."""
+    ANSWERS = "answers"
+    """Writes and publishes that were answered may be taken once more when they are repeated."""
+    TOPIC = "topic"
+    """The config, or that the topic is there at all: it may have been dropped."""
+
+
+class MayBeBack(msgspec.Struct, frozen=True):
+    """What a repair cannot know: users may meet something again that was over."""
+
+    topic: str
+    partition: int
+    doubt: Doubt
+    first_seq: int
+    last_seq: int
+
+
 class Kept(msgspec.Struct, frozen=True):
     """What a log still holds."""
 
@@ -62,6 +85,8 @@ class FsckReport(msgspec.Struct):
     bytes: int = 0
     findings: list[Finding] = msgspec.field(default_factory=list)
     lost: list[Lost] = msgspec.field(default_factory=list)
+    may_be_back: list[MayBeBack] = msgspec.field(default_factory=list)
+    """What may be there again although it was deleted, done, expired or answered; nothing else is."""
     kept: list[Kept] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
     """What is worth knowing and no damage: a torn tail, files that the next start removes."""

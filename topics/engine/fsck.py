@@ -60,7 +60,7 @@ def fsck(
             f"a repair was cut short; {path} says what it gave up, and what is left is checked here"
             for path in _unfinished_repairs(store)
         ]
-        report.lost, report.kept = salvage.lost(), salvage.kept()
+        report.lost, report.may_be_back, report.kept = salvage.lost(), salvage.may_be_back(), salvage.kept()
         if repair and not report.clean:
             salvage.release()
             _repair(store, options, report)

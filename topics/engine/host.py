@@ -338,10 +338,10 @@ class Host:
         except Exception as error:
             engine.end_checkpoint(job, error)
             raise
-        trimmed: asyncio.Future[None] = self._loop.create_future()
-        engine.end_checkpoint(job, None, _finisher(trimmed))
+        engine.end_checkpoint(job, None)
         await self._loop.run_in_executor(self._worker, engine.clean_job, job)
-        engine.cleaned(job)
+        trimmed: asyncio.Future[None] = self._loop.create_future()
+        engine.cleaned(job, _finisher(trimmed))
         await trimmed
 
     # ---- backups

@@ -63,6 +63,8 @@ class RunImage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     last_seq: int
     salt: int = 0
     """Of the segment's file: no other file is taken for it. 0 in an image that is older than this field."""
+    low: int = 0
+    """The floor, if it stands within the run: `live_count` counts from here on. Flags below it follow the snapshot."""
 
 
 class HoleImage(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -12,6 +12,8 @@ from topics.core.block import Block
 from topics.core.log import Log
 from topics.core.run import DEAD, U64, Marks, MemoryRun, Run
 from topics.engine.images import LogImage, RunImage
+from topics.storage.commitlog import Covered
+from topics.storage.gone import Gone
 from topics.storage.merge import blank
 from topics.storage.segment import PendingMarks
 from topics.storage.segmentfile import SectionKey
@@ -40,6 +42,8 @@ class Part:
     """Segment and section, once written."""
     salt: int = 0
     """Of that segment's file."""
+    gone_count: int = 0
+    """Of the live ones, those below the log's floor. They are copied as deleted."""
 
     @property
     def first_seq(self) -> int:
@@ -57,7 +61,12 @@ class Part:
     def image(self) -> RunImage:
         assert self.stored_at is not None
         first_seq, last_seq = self.runs[0].first_seq, self.runs[-1].last_seq
-        return RunImage(*self.stored_at, self.live_count, self.live_bytes, first_seq, last_seq, self.salt)
+        return RunImage(*self.stored_at, self.stored_live, self.live_bytes, first_seq, last_seq, self.salt)
+
+    @property
+    def stored_live(self) -> int:
+        """Live records by the flags of the new file."""
+        return self.live_count - self.gone_count
 
 
 @dataclass(slots=True)
@@ -68,6 +77,8 @@ class LogCapture:
     """First seq and image of the runs that stay where they are."""
     flush: list[Part]
     merge: list[Part]
+    flagged: list[SegmentRun] = field(default_factory=list)
+    """Runs that the floor stands in; their records below it get flags with this job."""
 
     def runs(self) -> tuple[RunImage, ...]:
         new = [(part.first_seq, part.image()) for part in (*self.flush, *self.merge)]
@@ -90,6 +101,8 @@ class Job:
     rewritten: set[int] = field(default_factory=set)
     """Segments that are merged or erased: gone once what replaces them is in use."""
     unneeded: set[int] = field(default_factory=set)
+    gone: list[Gone] = field(default_factory=list)
+    """Records that the snapshot does not name any more, in segments that stay."""
     relocate: list[int] = field(default_factory=list)
     covered: dict[int, int] = field(default_factory=dict)
     next_log_id: int = 0
@@ -109,6 +122,8 @@ class Job:
     relocated: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """What went wrong without stopping the checkpoint."""
+    replaces: Covered | None = None
+    """What the WAL need not hold any more, once it is installed."""
 
 
 def text_bytes_of(run: Run) -> int:

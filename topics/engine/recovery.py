@@ -21,6 +21,7 @@ from topics.core.rewind import rewind
 from topics.core.routerfacts import CopiesLost
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.engine import Engine, EngineLimits
+from topics.engine.images import LogImage
 from topics.engine.job import SegmentLimits
 from topics.engine.report import RecoveryReport
 from topics.engine.reports import Reports
@@ -32,6 +33,7 @@ from topics.storage.commitlog import Covered
 from topics.storage.committer import Post
 from topics.storage.frame import UNREADABLE, Kind
 from topics.storage.fs import FileSystem
+from topics.storage.gone import flag_gone, unnamed
 from topics.storage.store import Store
 from topics.storage.wal import Wal, WalSettings
 from topics.storage.walrecovery import WalRecovery, not_understood
@@ -83,6 +85,8 @@ class _Recovery:
         self._checkpointer = Checkpointer(store, self._machine, self._positions, options.segments)
         self._report = RecoveryReport()
         self._now_ms = store.clock.now_ms()
+        self._images: Iterable[LogImage] = ()
+        """What the snapshot holds of logs."""
 
     def run(self, post: Post | None) -> Engine:
         reports = None if post is None else Reports(post)
@@ -119,6 +123,8 @@ class _Recovery:
         )
         covered = Covered(dict(self._checkpointer.covered), self._machine.next_log_id)
         self._store.snapshots.settle()
+        if recovery.needed_snapshot_no < self._store.snapshots.number:
+            self._finish_checkpoint()
         wal = recovery.start(engine, covered, self._store.snapshots.number, None if reports is None else reports.post)
         turn.attach(wal)
         self._show_everything()
@@ -158,6 +164,12 @@ class _Recovery:
         )
         restorer.load(state)
         self._now_ms = restorer.now_ms
+        self._images = restorer.images()
+
+    def _finish_checkpoint(self) -> None:
+        """Its process died before it had set all flags, or before it said that it had."""
+        named = {(run.segment, run.section): image.low for image in self._images for run in image.runs}
+        flag_gone(self._store.fs, self._store.tiers, None, unnamed(self._store.open_segments(), named))
 
     # ---- the WAL
 

@@ -15,7 +15,7 @@ from topics.engine.findings import Findings, Kind
 from topics.errors import Damaged
 from topics.storage.fs import Mapping
 from topics.storage.index import IndexBuilder
-from topics.storage.segmentfile import SectionKey, StoredBlock, data_name, index_name, salvaged_salt, scan
+from topics.storage.segmentfile import SectionKey, StoredBlock, data_name, index_name, read_header, salvaged_salt, scan
 from topics.storage.store import Store
 
 OnBytes = Callable[[int], None]
@@ -34,6 +34,8 @@ class Remnant:
     index_good: bool = True
     salt: int | None = None
     """None when neither end of the file tells it: then no block can be read."""
+    tells_gone: bool = False
+    """Whether its flags tell of all that is gone, also of what was never deleted record by record."""
     mapping: Mapping | None = None
     """Held while `blocks` are in use."""
     blocks: list[StoredBlock] = field(default_factory=list)
@@ -59,6 +61,7 @@ class Remains:
         assert remnant.mapping is not None
         view = remnant.mapping.view
         remnant.salt = salvaged_salt(path, view, number)
+        remnant.tells_gone = _tells_gone(path, view, number)
 
         def on_damage(damage: Damaged) -> None:
             remnant.whole = False
@@ -142,13 +145,24 @@ class Remains:
             if (stored.section_no, stored.log_id) == (section_no, log_id)
         ]
 
-    def whole_runs(self, remnant: Remnant) -> Iterable[tuple[int, SectionKey | None, list[Run]]]:
-        """All sections of a segment, as runs: log id, key, runs."""
+    def whole_runs(
+        self, remnant: Remnant, wanted: Callable[[int], bool]
+    ) -> Iterable[tuple[int, SectionKey | None, list[Run]]]:
+        """The sections of a segment that are of logs that are wanted, as runs: log id, key, runs."""
         for section_no, (log_id, key) in remnant.sections.items():
+            if not wanted(log_id):
+                continue
             if self.usable(remnant.number):
                 yield log_id, key, [self._store.run(remnant.number, section_no)]
             else:
                 yield log_id, key, self.pieces(remnant.number, section_no, log_id)
+
+
+def _tells_gone(path: str, view: memoryview, number: int) -> bool:
+    try:
+        return read_header(path, view, number)[0].tells_gone
+    except Damaged:
+        return False
 
 
 def memory_run(stored: StoredBlock) -> MemoryRun:

@@ -10,6 +10,8 @@ What cannot be read is judged when all that can be has been applied, because wha
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from topics.core.derive import Derivation, LostCopies
 from topics.core.facts import (
     Appended,
@@ -76,6 +78,10 @@ class Replay:
         self._namesakes = Namesakes(machine, trusted)
         self._appended_after: dict[int, int] = {}
         """How many losses were known when a log's last readable record came."""
+        self.unsettled: set[int] = set()
+        """Logs that may have lost facts which are no records: what they undid, ended or handed out is not known."""
+        self.adopted: set[int] = set()
+        """Logs that are made again from their facts: they may be of a topic, or of a stage, that is gone."""
         self._orphans: dict[int, list[tuple[int, int, bytes]]] = {}
         """Facts of logs that nothing has created: position, kind and body."""
 
@@ -94,6 +100,11 @@ class Replay:
         self._judge()
 
     @property
+    def appended(self) -> Collection[int]:
+        """The logs that have records in the WAL."""
+        return self._appended_after.keys()
+
+    @property
     def lost_copies(self) -> list[LostCopies]:
         """What routers brought whose payload is nowhere."""
         return self._derivation.lost
@@ -102,6 +113,7 @@ class Replay:
         """There is no WAL at all, although there should be one."""
         self._lose_meta()
         self._found.notes.append("the deletes that were in the WAL are lost with it")
+        self.unsettled.update(self._machine.logs)
         for log in self._machine.logs.values():
             _skip(self._machine, log, self._file_bytes)
 
@@ -192,6 +204,8 @@ class Replay:
             named |= {suspect.log_id for suspect in known} if known is not None else self._in_doubt(index, loss)
             if META_LOG_ID in named:
                 self._lose_meta()
+            if known is None:
+                self.unsettled |= {log_id for log_id, _, _ in loss.at_risk} | self._of_shard(loss)
         self._adopt_orphans()
         self._derivation.finish()
         for index, (loss, known) in enumerate(zip(losses, told, strict=True)):
@@ -234,6 +248,7 @@ class Replay:
         if log is None:
             return
         if not suspect.appended:
+            self.unsettled.add(suspect.log_id)
             self._found.notes.append(f"{loss.file} offset {loss.offset}: a delete in topic {log.topic} may be lost")
             if not appended_behind:
                 _skip_copies(self._machine, log, 1)
@@ -246,12 +261,19 @@ class Replay:
         parsed = parse_name(loss.file.rpartition("/")[2])
         if parsed is None or not (loss.end or loss.whole_file):
             return set()
-        shard, number = parsed
-        shards = self._recovery.shards_on_disk
-        concerned = {log_id for log_id in (META_LOG_ID, *self._machine.logs) if log_id % shards == shard}
+        _, number = parsed
+        concerned = self._of_shard(loss)
         if loss.whole_file:
-            return concerned - self._recovery.logs_behind(shard, number)
+            return concerned - self._recovery.logs_behind(parsed[0], number)
         return {log_id for log_id in concerned if self._appended_after.get(log_id, 0) <= index}
+
+    def _of_shard(self, loss: Loss) -> set[int]:
+        """All logs that may have had something in a loss."""
+        parsed = parse_name(loss.file.rpartition("/")[2])
+        shards = self._recovery.shards_on_disk
+        if parsed is None or not (loss.end or loss.whole_file):
+            return set()
+        return {log_id for log_id in (META_LOG_ID, *self._machine.logs) if log_id % shards == parsed[0]}
 
     def _lose_meta(self) -> None:
         if not self.meta_lost:
@@ -272,6 +294,7 @@ class Replay:
             is_queue = any(_tells_of_jobs(*fact) for fact in orphans[log_id])
             log = self._topics.restore(name, log_id, kind=TopicType.QUEUE if is_queue else TopicType.LOG)
             log.kept = []
+            self.adopted.add(log_id)
             for position, kind, body in orphans[log_id]:
                 self._take_in(log, kind, memoryview(body))
                 self._positions[log_id] = position

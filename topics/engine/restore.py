@@ -7,7 +7,7 @@ would lose what it says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -45,6 +45,10 @@ class Restorer:
         self._take_runs = take_runs
         self._state: Mapping[bytes, bytes] = {}
         self._logs: dict[int, LogImage] = {}
+
+    def images(self) -> Iterable[LogImage]:
+        """Of all logs, as the snapshot has them."""
+        return self._logs.values()
 
     def load(self, state: Mapping[bytes, bytes]) -> None:
         self._state = state
@@ -211,7 +215,7 @@ def check_flags(store: Store, log: Log, run: SegmentRun, place: RunImage) -> int
     that come back.
     """
     path = store.segment(place.segment).path()
-    live = run.flagged_live()
+    live = run.flagged_live(place.low)
     if live > place.live_count:
         raise Damaged(
             f"{path} offset {run.flags_offset()}: of seqs {run.first_seq}..{run.last_seq} of topic {log.topic}, {live} "

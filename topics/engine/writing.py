@@ -12,6 +12,7 @@ from topics.engine import images
 from topics.engine.job import Job, LogCapture, Part, SegmentLimits, blocks_of, section_key
 from topics.errors import Damaged
 from topics.limits import PACKED_TEXT_BYTES_MAX
+from topics.storage.gone import flag_gone
 from topics.storage.merge import copy_sections, shred_segment
 from topics.storage.segment import PendingMarks, unset_marks, write_marks
 from topics.storage.segmentfile import data_name
@@ -21,7 +22,10 @@ from topics.storage.store import Store
 
 
 def write(store: Store, limits: SegmentLimits, job: Job) -> None:
-    """All of it is durable on return. Any error leaves what the old snapshot needs as it was."""
+    """All of it is durable on return. Any error leaves what the old snapshot needs as it was.
+
+    Flags of what this snapshot is the first not to name come last: see `storage/gone.py`.
+    """
     _write_marks(store, job)
     _write_flushed(store, limits, job)
     _write_merged(store, limits, job)
@@ -35,6 +39,8 @@ def write(store: Store, limits: SegmentLimits, job: Job) -> None:
     job.removes -= job.puts.keys()
     snapshots = store.snapshots
     job.snapshot_no = snapshots.reset(job.puts) if job.whole else snapshots.write(job.puts, job.removes)
+    going = job.rewritten | job.unneeded
+    flag_gone(store.fs, store.tiers, store.pins, [gone for gone in job.gone if gone.number not in going])
 
 
 def clean(store: Store, job: Job) -> None:
@@ -133,6 +139,7 @@ def _copy_parts(store: Store, job: Job, parts: Sequence[tuple[LogCapture, Part]]
         store.clock.now_ms(),
         sources,
         blank_dead=job.erase,
+        lows={capture.log.log_id: capture.image.low for capture, _ in parts},
     )
     _note_places(parts, number, salt)
 

@@ -8,7 +8,8 @@ has taken its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from topics.storage.fs import FileSystem
 from topics.storage.index import Section
 from topics.storage.maps import Finder, MapCache
 from topics.storage.segment import Segment
-from topics.storage.segmentfile import SectionKey, data_name, index_name
+from topics.storage.segmentfile import DEAD_FLAG, SectionKey, data_name, index_name
 from topics.storage.segmentwriter import write_segment
 from topics.storage.tier import Tiers, shred
 
@@ -38,19 +39,26 @@ def copy_sections(
     created_ms: int,
     sources: Sequence[tuple[SectionKey, Sequence[tuple[int, int]]]],
     blank_dead: bool = False,
+    lows: Mapping[int, int] = MappingProxyType({}),
 ) -> tuple[Section, ...]:
     """Copy sections into a new segment: for each new section its key, and the sections it is made of.
 
     A source is named by segment and section number; the sources of one new section follow each other without a missing
-    seq, and their marks have been written. With `blank_dead`, nothing of deleted records but their sizes and times is
-    in the new files. Raises `Damaged` when a source is.
+    seq, and their marks have been written. Records below the seq that `lows` names for their log are copied as deleted.
+    With `blank_dead`, nothing of deleted records but their sizes and times is in the new files. Raises `Damaged` when a
+    source is.
     """
     maps = MapCache(fs, MERGE_MAP_BYTES)
     try:
         numbers = sorted({number for _, parts in sources for number, _ in parts})
         opened = {number: Segment.open(fs, find, number, maps) for number in numbers}
         contents = (
-            (key, _blocks([(opened[number], section_no) for number, section_no in parts], blank_dead))
+            (
+                key,
+                _blocks(
+                    [(opened[number], section_no) for number, section_no in parts], blank_dead, lows.get(key.log_id, 0)
+                ),
+            )
             for key, parts in sources
         )
         return write_segment(fs, directory, new_number, salt, created_ms, contents)
@@ -72,13 +80,17 @@ def shred_segment(fs: FileSystem, tiers: Tiers, number: int) -> None:
             fs.sync_dir(directory)
 
 
-def _blocks(parts: Sequence[tuple[Segment, int]], blank_dead: bool) -> Iterator[tuple[Block, Marks | None]]:
+def _blocks(parts: Sequence[tuple[Segment, int]], blank_dead: bool, low: int) -> Iterator[tuple[Block, Marks | None]]:
     for segment, section_no in parts:
         section = segment.sections[section_no]
         run = segment.run(section_no, section.count, section.payload_bytes)
         seq = run.first_seq
         while seq <= run.last_seq:
             block, marks = run.block_at(seq)
+            if block.first_seq < low:
+                gone = min(block.count, low - block.first_seq)
+                marks = bytearray(marks or block.count)
+                marks[:gone] = DEAD_FLAG * gone
             yield (blank(block, marks) if blank_dead else block), marks
             seq = block.last_seq + 1
 

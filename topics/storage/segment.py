@@ -158,6 +158,17 @@ class Segment:
         if run is not None and run.forget_pending(pending.batches):
             del self._marked[pending.section_no]
 
+    def flag_stretches(self, section_no: int, from_seq: int, below: int) -> tuple[tuple[int, int], ...]:
+        """Offset and length of the flags of a section's records from one seq on and below another, block by block."""
+        section = self.sections[section_no]
+        entries = self.index.entries(section.first_block, section.blocks)
+        first_seqs, last_seqs = entries["first_seq"].astype(np.int64), entries["last_seq"].astype(np.int64)
+        starts = np.maximum(first_seqs, from_seq) - first_seqs
+        lengths = np.minimum(last_seqs + 1, below) - first_seqs - starts
+        offsets = (entries["offset"] + entries["flags_from"]).astype(np.int64) + starts
+        kept = np.flatnonzero(lengths > 0)
+        return tuple(zip(offsets[kept].tolist(), lengths[kept].tolist(), strict=True))
+
     def moved(self) -> None:
         """The files have another place now, or none: map them anew when they are used again."""
         self.maps.drop(self.name)

@@ -60,6 +60,8 @@ class DataHeader(msgspec.Struct, frozen=True):
     number: int
     salt: int
     created_ms: int
+    tells_gone: bool = False
+    """Whether records that no snapshot names any more have their flags set, too: see `storage/gone.py`."""
 
 
 class DataEnd(msgspec.Struct, frozen=True):

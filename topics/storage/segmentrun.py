@@ -58,6 +58,7 @@ class SegmentRun:
         "_states",
         "first_seq",
         "first_ts",
+        "flagged_below",
         "last_seq",
         "last_ts",
         "live_bytes",
@@ -81,6 +82,8 @@ class SegmentRun:
         self._overlays: dict[int, bytearray] = {}
         self._fresh: dict[int, list[I64]] = {}
         """Positions marked in memory and not known to be durable in the file, by block."""
+        self.flagged_below = 0
+        """The flags of all records below this seq are known to be set in the file, for the floor has passed them."""
         self.live_count = self.live_bytes = 0
         if live_count is None or live_bytes is None:
             self.recount()
@@ -246,8 +249,10 @@ class SegmentRun:
             self._live_counts = counts
         return self._live_counts
 
-    def flagged_live(self) -> int:
-        """Records that are not flagged as deleted in the file; no block is looked at."""
+    def flagged_live(self, from_seq: int = 0) -> int:
+        """Records from a seq on that are not flagged as deleted in the file; no block is looked at."""
+        if from_seq > self.first_seq:
+            return self.count_live(from_seq, self.last_seq) if from_seq <= self.last_seq else 0
         marks = [marks for number in range(self._section.blocks) if (marks := self._marks(number)) is not None]
         return self._section.count - sum(bytes(flags).count(DEAD_FLAG) for flags in marks)
 
@@ -263,7 +268,9 @@ class SegmentRun:
             counts, sizes = entries["count"].astype(np.int64), entries["payload_bytes"].astype(np.int64)
             for number in range(self._section.blocks):
                 marks = self._marks(number)
-                if marks is not None:
+                if marks is not None and bytes(marks).count(DEAD_FLAG) == len(marks):
+                    counts[number] = sizes[number] = 0
+                elif marks is not None:
                     counts[number], sizes[number] = runs.live_from(self._block(number), marks, 0)
             self._live_counts, self._live_sizes = counts, sizes
         return self._live_counts, self._live_sizes

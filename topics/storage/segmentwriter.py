@@ -50,7 +50,7 @@ class SegmentWriter:
         self._blocks = 0
         self._records = 0
         self._waiting = _Joined()
-        header = msgspec.msgpack.encode(DataHeader(FORMAT_VERSION, number, salt, created_ms))
+        header = msgspec.msgpack.encode(DataHeader(FORMAT_VERSION, number, salt, created_ms, tells_gone=True))
         self._data.append(frame.build(Kind.FILE_HEADER, 0, 0, 0, [header], 0))
 
     def section(self, key: SectionKey) -> None:

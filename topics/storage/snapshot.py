@@ -95,6 +95,9 @@ class SnapshotStore:
     def __init__(self, fs: FileSystem, directory: str, clock: Clock, salt_source: Callable[[], int]) -> None:
         self.number = 0
         """The newest snapshot; 0 when there is none."""
+        self.sure: set[bytes] | None = None
+        """After a salvage that found damage: the keys of which the newest entry was read, a removal counting as one.
+        None when that is true of all."""
         self.held: frozenset[str] = frozenset()
         """Files that a backup is copying: they are not swept."""
         self._fs = fs
@@ -118,7 +121,12 @@ class SnapshotStore:
     def salvage(self) -> tuple[dict[bytes, bytes], list[Damaged]]:
         """Whatever can be read, and what could not be; follow it with `reset`."""
         damages: list[Damaged] = []
-        state = self._load(damages.append)
+
+        def on_damage(damage: Damaged) -> None:
+            damages.append(damage)
+            self.sure = set()
+
+        state = self._load(on_damage)
         return state, damages
 
     def settle(self) -> None:
@@ -224,6 +232,9 @@ class SnapshotStore:
             state.update(contents.puts)
             for key in contents.removes:
                 state.pop(key, None)
+            if self.sure is not None:
+                # A file has each key once: what can be read of it is newer than what cannot be.
+                self.sure.update(contents.puts, contents.removes)
             number = file.number
         self.number, self._base_bytes, self._delta_bytes, self._deltas = number, base_bytes, delta_bytes, deltas
         return state

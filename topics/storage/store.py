@@ -70,6 +70,10 @@ class Store:
             self.next_segment = max(self.next_segment, number + 1)
         return found
 
+    def is_open(self, number: int) -> bool:
+        """Whether runs of a segment are in use, or were when the last checkpoint began."""
+        return number in self._segments
+
     def open_segments(self) -> Iterable[Segment]:
         return self._segments.values()
 
