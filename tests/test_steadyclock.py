@@ -85,6 +85,18 @@ def test_small_gap_is_closed_by_running_faster_or_slower(gap_ms: int) -> None:
     assert clock.now_ms() == wall.now_ms() and clock.jumps == 0
 
 
+@pytest.mark.parametrize("part_ms", [CLOCK_STEP_MS, CLOCK_STEP_MS // 2 + 100])
+def test_small_changes_that_make_a_large_gap_are_doubted_too(part_ms: int) -> None:
+    clock, wall = started()
+    wall.jump(part_ms)
+    run(clock, wall, CLOCK_LOOK_MS)
+    wall.jump(part_ms)
+    assert run(clock, wall, CLOCK_DOUBT_MS - 1000) <= CLOCK_DOUBT_MS - 1000 + CLOCK_LOOK_MS
+    assert clock.jumps == 1 and clock.ahead_ms > CLOCK_STEP_MS
+    run(clock, wall, 2000)
+    assert clock.now_ms() == wall.now_ms()
+
+
 def test_second_jump_is_doubted_anew() -> None:
     clock, wall = started()
     wall.jump(DAY_MS)
@@ -133,3 +145,13 @@ def test_clock_of_the_system_counts_suspended_time_apart() -> None:
     first_ns = clock.slept_ns()
     assert clock.slept_ns() - first_ns < 10**9
     assert abs(SteadyClock(clock).now_ms() - clock.now_ms()) < 1000
+
+
+def test_each_look_tells_the_time_to_one_who_keeps_it() -> None:
+    clock, wall = started()
+    kept: list[int] = []
+    clock.on_look = kept.append
+    clock.reach(START_MS + 5000)
+    run(clock, wall, 1000)
+    assert len(kept) == 1000 // CLOCK_LOOK_MS and kept == sorted(kept) and kept[0] >= START_MS + 5000
+    assert clock.now_ms() - kept[-1] <= CLOCK_LOOK_MS

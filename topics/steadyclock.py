@@ -17,6 +17,8 @@ step is right within one part in CLOCK_SLEW_PARTS.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from topics.clock import NS_PER_MS, Clock
 from topics.limits import CLOCK_DOUBT_MS, CLOCK_LOOK_MS, CLOCK_SLEW_PARTS, CLOCK_STEP_MS
 
@@ -32,6 +34,8 @@ class SteadyClock:
         """How far it jumped the last time; negative when it went back."""
         self.ahead_ms = 0
         """How far the wall clock is ahead, at the last look; negative when it is behind."""
+        self.on_look: Callable[[int], None] = lambda now_ms: None
+        """Called with the time at each look at the wall clock, for one who keeps it over a restart."""
         self._wall_ms = clock.now_ms
         self._looked_ns = self._zero_ns = clock.ticks_ns()
         self._slept_ns = clock.slept_ns()
@@ -67,7 +71,8 @@ class SteadyClock:
             self._zero_ms += slept_ms
         ahead_ms = self._wall_ms() - self._zero_ms - (ticks_ns - self._zero_ns) // NS_PER_MS
         jumped_ms = ahead_ms - self.ahead_ms
-        if abs(jumped_ms) > CLOCK_STEP_MS:
+        # Several small changes make a large gap, too.
+        if abs(jumped_ms) > CLOCK_STEP_MS or abs(ahead_ms) > CLOCK_STEP_MS >= abs(self.ahead_ms):
             self.jumps += 1
             self.jumped_ms = jumped_ms
             self._doubt_ns = ticks_ns + CLOCK_DOUBT_MS * NS_PER_MS if abs(ahead_ms) > CLOCK_STEP_MS else 0
@@ -76,6 +81,7 @@ class SteadyClock:
             self._zero_ms += moved_ms
             ahead_ms -= moved_ms
         self.ahead_ms = ahead_ms
+        self.on_look(max(self.latest_ms, self._zero_ms + (ticks_ns - self._zero_ns) // NS_PER_MS))
 
 
 def _slewed(ahead_ms: int, elapsed_ms: int) -> int:

@@ -18,6 +18,14 @@ TIME = (
         (_TESTS + "test_jump_that_is_taken_back_leaves_no_trace",),
     ),
     Mutant(
+        "time-small-changes-believed-at-once",
+        "small changes of the wall clock that make a large gap are doubted",
+        _STEADY,
+        " or abs(ahead_ms) > CLOCK_STEP_MS >= abs(self.ahead_ms):\n",
+        ":\n",
+        (_TESTS + "test_small_changes_that_make_a_large_gap_are_doubted_too",),
+    ),
+    Mutant(
         "time-follows-the-wall-clock",
         "deadlines follow the steady clock while the process lives",
         _STEADY,
@@ -67,6 +75,14 @@ TIME = (
         "            self._zero_ms += missing_ms\n",
         "            self._zero_ms += 0\n",
         (_TESTS + "test_stored_time_that_is_ahead_is_kept_and_caught_up_with",),
+    ),
+    Mutant(
+        "time-noted-not-reached",
+        "a lease ends in its time when the clock went back before a restart",
+        "topics/engine/recovery.py",
+        "        self._now_ms = max(self._now_ms, recovery.noted_ms)\n",
+        "",
+        ("tests/engine/test_recovery.py::test_lease_ends_in_its_time_when_the_clock_went_back_before_a_restart",),
     ),
     Mutant(
         "time-jump-not-logged",

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from tests.core.rig import frozen
+from tests.engine.queuerig import QueueRig
 from tests.engine.rig import SMALL, Rig, records, with_wal
 from tests.engine.routerrig import lost_its_end, put
 from topics.core.commands import Append
@@ -17,6 +18,7 @@ from topics.engine.engine import Engine
 from topics.engine.host import Host
 from topics.engine.recovery import PROGRESS_EVERY_FACTS, recover
 from topics.errors import Damaged, DirectoryLocked, LogStopped
+from topics.limits import CLOCK_LOOK_MS, CLOCK_SLEW_PARTS
 from topics.model import Reason
 from topics.storage.committer import Post
 from topics.storage.fs import FileSystem
@@ -388,3 +390,28 @@ def test_kill_that_nothing_proves_harmless_skips_seqs_and_loses_nothing() -> Non
     assert rig.seqs("odd") == list(range(1, acked + 1))
     (gap,) = rig.gaps("odd")
     assert gap.reason is Reason.RESTART and gap.gap_from == acked + 1
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_lease_ends_in_its_time_when_the_clock_went_back_before_a_restart(end: str) -> None:
+    rig = QueueRig()
+    rig.queue(durability="fsync")
+    rig.write("q", "job")
+    # Nothing is stored for most of an hour, so no stamp says how late it is.
+    rig.clock.advance(3_000_000)
+    assert rig.claim("w", lease_ms=1000).jobs
+    rig.clock.jump(-3_600_000)
+    getattr(rig, end)()
+    rig.clock.advance(1001 * CLOCK_SLEW_PARTS // (CLOCK_SLEW_PARTS - 1) + CLOCK_LOOK_MS)
+    assert rig.claim("other").jobs
+
+
+def test_time_that_was_noted_is_gone_with_the_machine() -> None:
+    rig = Rig()
+    rig.write("odd", 1)
+    stored_ms = rig.engine.now_ms()
+    rig.clock.advance(3_000_000)
+    rig.engine.now_ms()
+    rig.clock.jump(-3_600_000)
+    rig.crash("kept")
+    assert rig.engine.now_ms() == stored_ms

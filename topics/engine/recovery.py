@@ -101,6 +101,7 @@ class _Recovery:
         for log in self._machine.logs.values():
             log.recount()
             self._now_ms = max(self._now_ms, log.last_ts)
+        self._now_ms = max(self._now_ms, recovery.noted_ms)
         for topic in self._machine.topics:
             for log_id in topic.log_ids():
                 # A smaller cap may have been kept and what it evicted not.
@@ -127,6 +128,7 @@ class _Recovery:
             self._finish_checkpoint()
         wal = recovery.start(engine, covered, self._store.snapshots.number, None if reports is None else reports.post)
         turn.attach(wal)
+        engine.time.on_look = wal.note_time
         self._show_everything()
         # A batch that is in a log in part goes on where it was, so that its seqs have no gap: that log skips after it.
         logs = list(self._machine.logs.values())

@@ -124,6 +124,10 @@ class Wal:
         """Without threads: the tick at which `work` is needed although nothing was appended."""
         return min((due for committer in self._committers if (due := committer.due_ns()) is not None), default=None)
 
+    def note_time(self, now_ms: int) -> None:
+        """Keep the time for the next process on this run of the machine; costs no system call."""
+        self._notes.note_time(now_ms)
+
     def metrics(self, shard: int) -> ShardMetrics:
         return self._committers[shard].metrics
 

@@ -31,7 +31,7 @@ from topics.storage.wal import Wal, WalSettings
 from topics.storage.walfile import file_name, is_erased, is_spare, parse_name
 from topics.storage.walscan import Loss, Replayed, ScannedFile, ShardScan, TornTail, open_file
 from topics.storage.walshard import ShardFiles, ShardStart, seal_recovered, stored_file
-from topics.storage.witness import Notes, ShardWitness, Testimony, recall
+from topics.storage.witness import Notes, Testimony, recall
 
 
 class LastStop(Enum):
@@ -95,7 +95,7 @@ class WalRecovery:
         self._clock = clock
         self._salt_source = salt_source
         self._salvage = salvage
-        self._witnesses = recall(fs, directory)
+        self._witness = recall(fs, directory)
         self._header_losses: list[Loss] = []
         self._missing: list[Loss] = []
         self._tails: dict[int, int] = {}
@@ -116,7 +116,7 @@ class WalRecovery:
                 covered,
                 snapshot_no,
                 self._tails,
-                self._witness(shard),
+                self._witness.shard(shard),
                 salvage,
             )
             for shard in range(self.shards_on_disk)
@@ -135,6 +135,11 @@ class WalRecovery:
     def progress(self) -> tuple[int, int]:
         """Bytes read so far, and bytes to read."""
         return sum(scan.bytes_done for scan in self._scans), sum(scan.bytes_total for scan in self._scans)
+
+    @property
+    def noted_ms(self) -> int:
+        """The time of the engine when it was last noted; 0 when that is not known."""
+        return self._witness.time_ms
 
     @property
     def torn(self) -> list[TornTail]:
@@ -229,15 +234,12 @@ class WalRecovery:
         # The names count too, as in a salvage there may be no readable header.
         return max([*counts, *(file.shard + 1 for file in files)], default=0)
 
-    def _witness(self, shard: int) -> ShardWitness:
-        return self._witnesses[shard] if shard < len(self._witnesses) else ShardWitness()
-
     def _stop_of(self, file: ScannedFile) -> LastStop:
         """What is known of a last file that was not ended by a clean stop."""
         header = file.header
         if header is None or header.boot_id != self._fs.boot_id() or (header.after_power_loss and not file.trimmed):
             return LastStop.POWER_LOST
-        return _STOPS[self._witness(file.shard).about(header, file.end, file.sealed)]
+        return _STOPS[self._witness.shard(file.shard).about(header, file.end, file.sealed)]
 
     def _assert_replayed(self) -> None:
         assert all(scan.finished for scan in self._scans), "replay every shard to its end first"

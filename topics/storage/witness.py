@@ -6,10 +6,11 @@ notes outside of the disk (`FileSystem.memorize`) which file it writes, and afte
 
     number     of it
     0          LAYOUT
-    1 + 4 n    SALT     of the active file of shard n; salts are drawn, so no other file has it
-    2 + 4 n    END      where its last frame ends
-    3 + 4 n    SYNCED   how much of it a sync has covered
-    4 + 4 n    NEXT     salt of the file that will be the active one, noted before that file has a name
+    1          TIME     of the engine, in milliseconds since the epoch
+    2 + 4 n    SALT     of the active file of shard n; salts are drawn, so no other file has it
+    3 + 4 n    END      where its last frame ends
+    4 + 4 n    SYNCED   how much of it a sync has covered
+    5 + 4 n    NEXT     salt of the file that will be the active one, noted before that file has a name
 
 A recovery finds the last file of a shard. If its salt is SALT and its frames reach END, or its salt is NEXT, all that
 the process wrote is there: a frame is noted after it is written, and answered after it is noted. If its frames do not
@@ -25,7 +26,10 @@ from enum import Enum
 from topics.storage.fs import FileSystem
 from topics.storage.walfile import FileHeader
 
-LAYOUT = 1
+LAYOUT = 2
+HEAD = 2
+"""Numbers before those of the shards."""
+TIME = 1
 FIELDS = 4
 SALT, END, SYNCED, NEXT = range(FIELDS)
 
@@ -57,12 +61,23 @@ class ShardWitness:
         return self.synced if salt == self.salt and self.end else 0
 
 
-def recall(fs: FileSystem, directory: str) -> list[ShardWitness]:
-    """What the last process noted, by shard; empty when nothing is left of it."""
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What the last process noted; nothing when it is gone."""
+
+    shards: tuple[ShardWitness, ...] = ()
+    time_ms: int = 0
+
+    def shard(self, number: int) -> ShardWitness:
+        return self.shards[number] if number < len(self.shards) else ShardWitness()
+
+
+def recall(fs: FileSystem, directory: str) -> Witness:
     numbers = fs.recall(directory)
-    if not numbers or numbers[0] != LAYOUT:
-        return []
-    return [ShardWitness(*numbers[at : at + FIELDS]) for at in range(1, len(numbers) - FIELDS + 1, FIELDS)]
+    if len(numbers) < HEAD or numbers[0] != LAYOUT:
+        return Witness()
+    starts = range(HEAD, len(numbers) - FIELDS + 1, FIELDS)
+    return Witness(tuple(ShardWitness(*numbers[at : at + FIELDS]) for at in starts), numbers[TIME])
 
 
 class Notes:
@@ -71,14 +86,18 @@ class Notes:
     def __init__(self, fs: FileSystem, directory: str, shards: int) -> None:
         self._fs = fs
         self._directory = directory
-        count = 1 + shards * FIELDS
+        count = HEAD + shards * FIELDS
         # Without a place for them they are kept in vain, which is what the next recovery will find.
         self._numbers = fs.memorize(directory, count) or memoryview(bytearray(8 * count)).cast("Q")
         self._numbers[0] = LAYOUT
 
     def of_shard(self, shard: int) -> memoryview:
         """The numbers of one shard, at the places `SALT` to `NEXT`."""
-        return self._numbers[1 + shard * FIELDS : 1 + (shard + 1) * FIELDS]
+        return self._numbers[HEAD + shard * FIELDS : HEAD + (shard + 1) * FIELDS]
+
+    def note_time(self, now_ms: int) -> None:
+        """Keep the time of the engine, which is not to go back over a restart."""
+        self._numbers[TIME] = now_ms
 
     def forget(self) -> None:
         """After a clean stop, which needs no witness."""
