@@ -6,13 +6,17 @@ A secret leaves this file twice: to whoever asked, and as a hash to the engine.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, TypeVar
 
+import msgspec
+
 from topics.accountmodel import KeyState, Role, UserState
 from topics.clock import Clock
 from topics.core.accountcommands import AddKey, AddUser, ChangeUser, DropUser, RevokeKey, UseLink
+from topics.core.accountfacts import KeyPut
 from topics.core.accounts import Accounts
 from topics.core.accountview import find_key, find_user, key_state, user_state
 from topics.core.commands import Command
@@ -48,10 +52,12 @@ class NewLink:
 
 
 class Desk:
-    def __init__(self, host: Host, hashing: Hashing, clock: Clock) -> None:
+    def __init__(self, host: Host, hashing: Hashing, clock: Clock, used: Collection[str] = ()) -> None:
+        """`used` names the keys that were used since uses were last noted."""
         self._host = host
         self._hashing = hashing
         self._clock = clock
+        self._used = used
 
     @property
     def accounts(self) -> Accounts:
@@ -71,10 +77,17 @@ class Desk:
         """The newest first."""
         now_ms = self._clock.now_ms()
         found = sorted(self.accounts.keys.values(), key=lambda key: (-key.created_ms, key.key_id))
-        return [key_state(key, now_ms) for key in found]
+        return [self._state(key, now_ms) for key in found]
 
     def key(self, key_id: str) -> KeyState:
-        return key_state(find_key(self.accounts, _bare(key_id)), self._clock.now_ms())
+        return self._state(find_key(self.accounts, _bare(key_id)), self._clock.now_ms())
+
+    def _state(self, key: KeyPut, now_ms: int) -> KeyState:
+        """A key that was used since uses were last noted shows that at once, to the minute."""
+        state = key_state(key, now_ms)
+        if f"{KEY_START}{key.key_id}" in self._used:
+            return msgspec.structs.replace(state, last_used_ts=now_ms)
+        return state
 
     async def revoke_key(self, key_id: str) -> KeyState:
         return await self._submit(RevokeKey(_bare(key_id)), KeyState)

@@ -218,6 +218,19 @@ async def test_when_a_key_was_used_is_noted_for_many_at_once(tmp_path: Path) -> 
 
 
 @on_loop
+async def test_used_key_shows_its_last_use_at_once(tmp_path: Path) -> None:
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        used, unused = await made(served), await made(served)
+        await with_key(served, used["key"]).get("/v0/topics")
+        for _ in range(2):
+            listed = {key["id"]: key["last_used_ts"] for key in (await served.api.get("/v1/keys")).body["keys"]}
+            assert listed[unused["id"]] is None and listed[used["id"]] >= used["created_ts"]
+            shown = (await served.api.get(f"/v1/keys/{used['id']}")).body
+            assert shown["last_used_ts"] >= used["created_ts"]
+            served.server._upkeep.note_used_keys()
+
+
+@on_loop
 async def test_when_a_key_was_used_is_noted_each_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "BEAT_S", 0.001)
     async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:

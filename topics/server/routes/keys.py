@@ -70,7 +70,7 @@ def revoke(context: Context, request: Request, reply: Reply) -> None:
 
 
 def desk_of(context: Context) -> Desk:
-    return Desk(context.ready(), context.hashing, context.clock)
+    return Desk(context.ready(), context.hashing, context.clock, context.quota.used)
 
 
 def check_unlimited(principal: Principal) -> None:
