@@ -17,6 +17,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
+import msgspec
+
 from topics.errors import NotFound
 from topics.server.context import Context
 from topics.server.encoding import accepts_gzip, gzip
@@ -50,6 +52,22 @@ HEADERS: Final = (
     (b"Vary", b"Accept, Accept-Encoding"),
 )
 
+POINTERS: Final = {
+    "health": "/v0/health",
+    "ready": "/v0/ready",
+    "topics": "/v0/topics",
+    "heaps": "/v1/heaps",
+    "metrics": "/v0/metrics",
+    "openapi": "/v0/openapi.json",
+    "docs": "/v0/docs",
+}
+TEXT: Final = b"text/plain; charset=utf-8"
+ROOT_HEADERS: Final = (
+    (b"Cache-Control", b"no-cache"),
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"Vary", b"Accept, Accept-Encoding"),
+)
+
 _PATH = re.compile(r'path: "(/[^"]*)"')
 _CAPTURE = re.compile(r":[a-z]+")
 
@@ -72,17 +90,28 @@ def asset(context: Context, request: Request, reply: Reply) -> None:
 
 
 def page(request: Request) -> Response | None:
-    """The answer to a request that no route takes; None when it does not ask for a page."""
+    """The answer to a request that no route takes; None when it asks neither for a page nor for the root."""
     if request.method not in ("GET", "HEAD") or request.path.startswith(API_STARTS):
         return None
-    if not takes_html(request.headers.get("accept", "")):
-        return None
+    accept = request.headers.get("accept", "")
+    if not _takes(accept, "text/html"):
+        return _root(accept) if request.path == "/" else None
     return _answer(request, _files()[INDEX], 200 if _pages().fullmatch(request.path) else 404)
 
 
-def takes_html(accept: str) -> bool:
-    """Whether a client asks for HTML by name, as browsers do. `*/*` is what programs say."""
-    return any(part.partition(";")[0].strip().lower() == "text/html" for part in accept.split(","))
+def _takes(accept: str, kind: str) -> bool:
+    """Whether a client asks for a type by name, as browsers do for HTML. `*/*` is what programs say."""
+    return any(part.partition(";")[0].strip().lower() == kind for part in accept.split(","))
+
+
+def _root(accept: str) -> Response:
+    """What the root says to a terminal or a program: what this is, and where to go from here."""
+    if _takes(accept, "application/json"):
+        return Response(200, msgspec.json.encode({"name": "topics"} | POINTERS), headers=ROOT_HEADERS)
+    width = max(map(len, POINTERS))
+    lines = [f"  {name:<{width}}  {path}" for name, path in POINTERS.items()]
+    text = "\n".join(["topics, a durable event engine. Open this address in a browser for the dashboard.", *lines, ""])
+    return Response(200, text.encode(), TEXT, ROOT_HEADERS)
 
 
 def _answer(request: Request, file: File, status: int) -> Response:
