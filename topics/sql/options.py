@@ -37,6 +37,8 @@ class Options:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.found: dict[str, tuple[Value, Place]] = {}
+        self.names: dict[str, str] = {}
+        """By field, the option that was written, where that is another word."""
 
     def add(self, field: str, value: Value, place: Place) -> None:
         if field in self.found:
@@ -52,6 +54,7 @@ class Options:
             what = "a topic" if known is OPTIONS else "retention"
             raise self._reader.fail(f"{name} is no option of {what}", place, sorted(known))
         field = {"retention_seconds": "ttl_ms", "retention_max_bytes": "cap_bytes"}.get(name, name)
+        self.names[field] = name
         if value is None and field in _NONE:
             self.add(field, _NONE[field], value_place)
         elif name == "retention_seconds":
@@ -66,7 +69,7 @@ def check_new(reader: Reader, topic: str, options: Options) -> tuple[tuple[str, 
     """The fields of a topic that is to be made, when one of its type may have such values."""
     said = options.found.get("type")
     if said is not None:
-        _check(reader, topic, "type", said, [said[0]])
+        _check(reader, topic, "type", said, [said[0]], "type")
     return _checked(reader, topic, options, [TopicType.LOG.value if said is None else said[0]])
 
 
@@ -77,11 +80,13 @@ def check_changes(reader: Reader, topic: str, options: Options) -> tuple[tuple[s
 
 def _checked(reader: Reader, topic: str, options: Options, types: Sequence[Value]) -> tuple[tuple[str, Value], ...]:
     for field, found in options.found.items():
-        _check(reader, topic, field, found, types)
+        _check(reader, topic, field, found, types, options.names.get(field, field))
     return tuple((field, value) for field, (value, _) in options.found.items())
 
 
-def _check(reader: Reader, topic: str, field: str, found: tuple[Value, Place], types: Sequence[Value]) -> None:
+def _check(
+    reader: Reader, topic: str, field: str, found: tuple[Value, Place], types: Sequence[Value], name: str
+) -> None:
     """One of these types takes the field; else the first one says why not, where the value stands."""
     value, place = found
     refused: InvalidRequest | None = None
@@ -94,4 +99,9 @@ def _check(reader: Reader, topic: str, field: str, found: tuple[Value, Place], t
             return
     assert refused is not None, "there is a type"
     expected = refused.detail.get("expected")
-    raise reader.fail(refused.message, place, [str(expected)] if expected else []) from refused
+    message = refused.message
+    if expected and message.startswith(f"{field} must be "):
+        # In the words of the statement: its name of the option, and SQL's word for no value.
+        shown = "NULL" if value is None else value
+        message = f"{name} must be {expected}, not {shown}"
+    raise reader.fail(message, place, [str(expected)] if expected else []) from refused
