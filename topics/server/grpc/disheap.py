@@ -133,7 +133,7 @@ class Disheap:
 
     async def enqueue(self, asker: Asker, request: Any) -> Any:
         topic = named(asker, request.topic)
-        began_ns = self._context.heap_latency.begin()
+        began_ns = self._context.heap_latency.begin(topic)
         done = await self._answer(self._host.engine.heaps.enqueue(topic, values.new_message(request)))
         assert isinstance(done, Enqueued)
         self._context.heap_latency.enqueued(topic, began_ns)
@@ -196,7 +196,7 @@ async def enqueue_batch(
     context: Context, messages: Sequence[tuple[str, NewMessage]], transaction_id: str
 ) -> EnqueuedBatch:
     host, latency = context.ready(), context.heap_latency
-    began_ns = latency.begin() if messages else 0
+    began_ns = latency.begin(messages[0][0]) if messages else 0
     ticket = host.engine.heaps.enqueue_batch(messages, transaction_id)
     done = ticket.result() if ticket.done else await host.answer(ticket)
     assert isinstance(done, EnqueuedBatch)

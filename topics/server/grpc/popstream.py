@@ -99,7 +99,7 @@ def delivering_of(context: Context, host: Host, topic: str) -> Delivering:
     """Deliveries of one heap, some of them timed."""
     heaps, latency = host.engine.heaps, context.heap_latency
     return Delivering(
-        lambda: latency.begin_pop(lambda: heaps.stats(topic).ready_messages),
+        lambda: latency.begin_pop(topic, lambda: heaps.stats(topic).ready_messages),
         lambda began_ns: latency.popped(topic, began_ns),
     )
 

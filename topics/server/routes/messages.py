@@ -42,7 +42,7 @@ def enqueue(context: Context, request: Request, reply: Reply) -> None:
     topic, message = decode_enqueue(request.body)
     check_name(request.principal, topic)
     context.throttle.admit()
-    began_ns = context.heap_latency.begin()
+    began_ns = context.heap_latency.begin(topic)
 
     def made(ticket: Ticket) -> Response:
         done = ticket.result()
@@ -59,7 +59,7 @@ def enqueue_batch(context: Context, request: Request, reply: Reply) -> None:
     for topic in {topic for topic, _ in messages}:
         check_name(request.principal, topic)
     context.throttle.admit()
-    began_ns = context.heap_latency.begin() if messages else 0
+    began_ns = context.heap_latency.begin(messages[0][0]) if messages else 0
 
     def made(ticket: Ticket) -> Response:
         done = ticket.result()
@@ -86,7 +86,7 @@ def _pop(context: Context, request: Request, reply: Reply, wanted: PopRequest) -
     host = context.ready()
     popper = Popper(wanted.consumer or request.principal.key_id or NAMELESS, wanted.max, wanted.visibility_ms)
     heaps = host.engine.heaps
-    began_ns = context.heap_latency.begin_pop(lambda: heaps.stats(wanted.topic).ready_messages)
+    began_ns = context.heap_latency.begin_pop(wanted.topic, lambda: heaps.stats(wanted.topic).ready_messages)
     ticket = heaps.pop(wanted.topic, popper, wanted.wait_ms, wanted.partitions)
 
     def made(ticket: Ticket) -> Response:
