@@ -44,6 +44,9 @@ from topics.server.requesthead import RequestHead
 from topics.server.requestparser import Part, RequestParser
 from topics.server.streaming import StreamResponse
 
+# Looking a member up in its enum takes several times as long as comparing it.
+NOTHING: Final = Part.NOTHING
+
 SLICE_BYTES: Final = 16 * KIB
 """What is parsed before looking whether to go on."""
 SMALL_SLICE_BYTES: Final = 4 * KIB
@@ -131,7 +134,7 @@ class HttpProtocol(EndingProtocol):
             if at < len(data):
                 self._parse(data[at:] if at else data)
             self._flush()
-        if self._unread or self._waiting or self._parser.part is not Part.NOTHING or self._gate.holds:
+        if self._unread or self._waiting or self._parser.part is not NOTHING or self._gate.holds:
             self._account()
 
     def eof_received(self) -> bool:
@@ -173,12 +176,11 @@ class HttpProtocol(EndingProtocol):
                 # Heads come in small slices: what a slice brings is begun, or waits, as a whole.
                 end = at + (size if parser.body_left_bytes >= size else min(size, SMALL_SLICE_BYTES))
                 parser.feed(view[at:end])
-                gate.take_bytes(end - at, parser.take_pieces())
+                if gate.take_bytes(end - at, parser.take_pieces()):
+                    self._blocked = True
                 at = end
                 if parser.part is Part.BODY and at < len(data):
                     self._check_head()
-                if gate.is_closed:
-                    self._block()
             self._unread += data[at:]
             if parser.part is Part.BODY:
                 self._check_head()
@@ -194,7 +196,7 @@ class HttpProtocol(EndingProtocol):
         if head is None or self._deaf:
             return
         if not gate.admit(head, self._verified):
-            self._block()
+            self._blocked = True
             return
         if gate.body_bytes_max is not None:
             self._parser.bound_body(gate.body_bytes_max)
@@ -278,7 +280,12 @@ class HttpProtocol(EndingProtocol):
 
     def _order(self, exchange: Exchange) -> Order:
         head = exchange.head
-        return UNSAFE if head is None else self._order_of(head.method, head.path)
+        if head is None:
+            return UNSAFE
+        order = head.order
+        if order is None:
+            order = head.order = self._order_of(head.method, head.path)
+        return order
 
     def _begin(self, exchange: Exchange) -> None:
         pending = self._pending
@@ -294,8 +301,9 @@ class HttpProtocol(EndingProtocol):
             self._dispatch(request, exchange)
         else:
             self._inflate(request, exchange)
-        self._gate.take_request()
-        if len(pending) >= self._options.pipeline_max or self._gate.is_closed:
+        if self._gate.take_request():
+            self._blocked = True
+        if len(pending) >= self._options.pipeline_max:
             self._block()
 
     def _inflate(self, request: Request, exchange: Exchange) -> None:

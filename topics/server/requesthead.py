@@ -13,6 +13,7 @@ from typing import Final
 from topics.errors import ExpectationFailed, InvalidRequest, PayloadTooLarge
 from topics.server.encoding import accepts_gzip, is_gzip
 from topics.server.httpoptions import HttpOptions
+from topics.server.intake.order import Order
 from topics.server.target import authority_in, parse_target
 
 ONCE: Final = frozenset({"host", "content-length", "transfer-encoding", "content-encoding", "expect"})
@@ -35,6 +36,7 @@ class RequestHead:
         "headers",
         "keep_alive",
         "method",
+        "order",
         "path",
         "preflight",
         "query",
@@ -60,6 +62,8 @@ class RequestHead:
         self.path, self.query = parse_target(target)
         self.method = method
         self._check_sender(target, options)
+        self.order: Order | None = None
+        """Which requests of the connection may begin before this one is answered, once somebody has asked."""
         self.head_only = method == "HEAD"
         """A HEAD is answered as a GET whose body stays here."""
         self.gzip_body = is_gzip(headers.get("content-encoding", ""))

@@ -29,6 +29,9 @@ REMEMBERED_HEAD_BYTES_MAX: Final = 2 * KIB
 FORGETFUL_AFTER: Final = 16
 """So many different heads in a row, and the connection stops remembering them."""
 
+SMALL_PIECE_BYTES: Final = 1 * KIB
+"""Smaller pieces of a body are joined as they come."""
+
 WEBSOCKET: Final = "websocket"
 
 _HEAD_END = b"\r\n\r\n"
@@ -76,7 +79,7 @@ class RequestParser:
         self._url = b""
         self._headers: dict[str, str] = {}
         self._head: RequestHead | None = None
-        self._body: bytes | bytearray = b""
+        self._body: list[bytes | bytearray] = []
         self._body_bytes_max = options.body_bytes_max
         self._pieces = 0
         """Headers and pieces of bodies since somebody last asked."""
@@ -134,7 +137,7 @@ class RequestParser:
         """Let go of everything."""
         self._parser = _NO_CALLBACKS
         self._headers = {}
-        self._body = b""
+        self._body = []
         self.body_bytes = 0
         self._head = None
         self._known_bytes = self._other_bytes = b""
@@ -252,7 +255,7 @@ class RequestParser:
         self.body_bytes = 0
         self._url = b""
         self._headers = {}
-        self._body = b""
+        self._body = []
         self._body_bytes_max = self._options.body_bytes_max
         self._fed_bytes = 0
         self._overhead_bytes = 0
@@ -307,13 +310,16 @@ class RequestParser:
 
     def on_body(self, piece: bytes) -> None:
         self._pieces += 1
-        if not self._body:
-            self._body = piece
+        body = self._body
+        if not body or len(piece) >= SMALL_PIECE_BYTES:
+            body.append(piece)
         else:
-            # Pieces of one byte each would take forty times their bytes in a list.
-            if isinstance(self._body, bytes):
-                self._body = bytearray(self._body)
-            self._body += piece
+            # Pieces of one byte each would take forty times their bytes in the list.
+            last = body[-1]
+            if not isinstance(last, bytearray):
+                last = bytearray()
+                body.append(last)
+            last += piece
         self.body_bytes += len(piece)
         self._progressed = True
         if self.body_bytes > self._body_bytes_max:
@@ -325,8 +331,9 @@ class RequestParser:
         head = self._head
         assert head is not None
         self.part = Part.NOTHING
-        body, self._body = self._body, b""
-        self._sink.take(head, bytes(body))
+        body, self._body = self._body, []
+        first = body[0] if len(body) == 1 else None
+        self._sink.take(head, first if isinstance(first, bytes) else b"".join(body))
 
     def _fail(self, error: TopicsError) -> NoReturn:
         """Stops the parser. It wraps what its callbacks raise, so the reason is kept beside it."""

@@ -13,14 +13,11 @@ from typing import Any, Final
 from topics.limits import KIB
 from topics.server.connections import NEVER_NS
 from topics.server.exchange import Exchange
+from topics.server.http import NOTHING
 from topics.server.message import Reply, Request
 from topics.server.requesthead import RequestHead
-from topics.server.requestparser import Part
 from topics.server.streamed import StreamedProtocol
 from topics.server.track import Track, TrackOf
-
-# Looking a member up in its enum takes several times as long as comparing it.
-NOTHING: Final = Part.NOTHING
 
 TRACKS_MAX: Final = 4
 """Tracks that a connection remembers: one that claims, acks and writes uses three."""

@@ -46,7 +46,7 @@ NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1000 * NS_PER_MS
 SLICE_BYTES_MIN: Final = 1 * KIB
 SLICE_BYTES_MAX: Final = 64 * KIB
-FRAME_BYTES: Final = 4 * KIB
+FRAME_BYTES: Final = 16 * KIB
 """What a frame costs of a turn's budget, beside its bytes."""
 
 _quiet = logging.getLogger(__name__ + ".frames")

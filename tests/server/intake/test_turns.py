@@ -119,11 +119,11 @@ def test_few_of_the_line_are_resumed_in_each_turn() -> None:
         resumed: list[int] = []
         for number in range(5):
             turns.wait(lambda number=number: resumed.append(number))  # type: ignore[misc]
-        seen = []
+        seen: list[list[int]] = []
         while len(turns):
             await asyncio.sleep(0)
             seen.append(list(resumed))
-        assert [len(each) for each in seen] == [RESUMED_PER_TURN, 2 * RESUMED_PER_TURN, 5]
+        assert [len(each) for each in seen] == [turn * RESUMED_PER_TURN for turn in range(1, 6)]
         assert resumed == list(range(5))
 
     run(scenario)

@@ -57,11 +57,13 @@ class Gate:
 
     # ---- turns
 
-    def take_request(self) -> None:
-        self._budget.spend(REQUEST_BYTES)
+    def take_request(self) -> bool:
+        """A request is begun; whether that was the last of this turn."""
+        return self._budget.spend(REQUEST_BYTES)
 
-    def take_bytes(self, count: int, pieces: int) -> None:
-        self._budget.spend(count + pieces * PIECE_BYTES)
+    def take_bytes(self, count: int, pieces: int) -> bool:
+        """Bytes are parsed; whether these were the last of this turn."""
+        return self._budget.spend(count + pieces * PIECE_BYTES)
 
     # ---- whose request it is
 

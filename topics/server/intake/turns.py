@@ -1,7 +1,7 @@
 """Turns: how much of one connection is worked on before others get their turn.
 
 A connection has a budget for each turn of the event loop. When the budget is spent, the connection reads no more and
-waits in one line with all others that spent theirs; each turn resumes the first few of the line. So a connection that
+waits in one line with all others that spent theirs; each turn resumes the first of the line. So a connection that
 sends little is never behind one that sends much, and its delay does not grow with the number of those.
 
 The budget is counted in bytes. A request or a message costs far more time than its bytes do, and so does a piece of a
@@ -15,16 +15,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from topics.limits import KIB, MIB
+from topics.limits import KIB
 
-TURN_BYTES: Final = 1 * MIB
-REQUEST_BYTES: Final = 32 * KIB
-"""What a request or a message costs of the budget: 32 fill a turn."""
-PIECE_BYTES: Final = 256
+REQUEST_BYTES: Final = 96 * KIB
+"""What a request or a message costs of the budget."""
+TURN_BYTES: Final = 48 * REQUEST_BYTES
+"""The budget of a turn: some milliseconds of work."""
+PIECE_BYTES: Final = 1 * KIB
 """What a header, a chunk of a body or a frame costs."""
 LOOK_BYTES: Final = TURN_BYTES // 4
 """A connection that has spent less than this does not look whether the turn has ended."""
-RESUMED_PER_TURN: Final = 2
+RESUMED_PER_TURN: Final = 1
 
 Resume = Callable[[], None]
 
