@@ -278,6 +278,8 @@ SQL_WORDS_MAX: Final = 50_000
 """Words, numbers, quoted texts and signs of one; reading them takes a second or so. Long values count as one each."""
 SQL_STATEMENTS_MAX: Final = 1000
 SQL_PARAMETERS_MAX: Final = 10_000
+SQL_LIST_DEPTH_MAX: Final = 32
+"""Lists in each other in one parameter of a query; Arrow has no type for 64 of them."""
 SOURCES_MAX: Final = 256
 """Pairs of a table and an operation whose changes go to one topic."""
 SOURCE_EXPRESSION_BYTES_MAX: Final = 4 * KIB

@@ -259,7 +259,7 @@ def test_numbered_parameters_may_be_used_again() -> None:
         ("consume from ? limit 1", ["t"], "? is not understood here"),
         ("consume from t limit ?", ["5"], "whole number"),
         ("consume from t limit ?", [True], "whole number"),
-        ("select ?", [{"a": 1}], "a query takes"),
+        ("select ?", [{"a": 1}], "is an object; expected a string"),
         ("create topic t with (protect_groups = ?)", [{"a": 1}], "a string, a number, TRUE, FALSE, NULL or a list"),
         ("create topic t with (protect_groups = ?)", [["a", 1]], "a string, a number, TRUE, FALSE, NULL or a list"),
         ("reset group g on t to timestamp ?", [1.5], "this is no time"),
@@ -361,3 +361,31 @@ def test_other_spelling_that_is_wrong_says_where(text: str, column: int, message
     with pytest.raises(InvalidSql, match=message) as refused:
         parse(text, [1] if "?" in text else [])
     assert refused.value.detail["column"] == column
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "message"),
+    [
+        ("SELECT ?, ?", [1, {"a": 1}], r"params\[1\] is an object; expected a string, .* or an object as JSON text"),
+        ("SELECT $1", [[1, [{"a": 1}]]], r"params\[0\]\[1\]\[0\] is an object"),
+        ("SELECT $2, $1", [[1, [2]], 1], r"params\[0\] mixes lists with other values; expected"),
+        ("SELECT ?", [nested(33)], r"params\[0\] has more than 32 lists in each other"),
+        ("SELECT ?", [nested(512)], r"params\[0\] has more than 32 lists in each other"),
+    ],
+)
+def test_parameter_that_a_query_cannot_take_is_named(text: str, values: list[object], message: str) -> None:
+    with pytest.raises(InvalidSql, match=message) as refused:
+        parse(text, values)
+    assert refused.value.detail["line"] == 1
+
+
+def test_lists_are_parameters_of_a_query() -> None:
+    values = [nested(32), [1, None], [[1], None, []], []]
+    assert parse("SELECT ?, ?, ?, ?", values) == [Select("SELECT $1, $2, $3, $4", tuple(values))]

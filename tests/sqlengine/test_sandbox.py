@@ -117,6 +117,11 @@ def test_refused_allocations_are_memory_failures() -> None:
     assert failure_of(OSError("Out of Memory Error: Allocation failure")).kind == "memory"
 
 
+def test_answer_that_arrow_has_no_type_for_is_the_fault_of_the_query() -> None:
+    assert failure_of(pa.ArrowInvalid("Recursion level in ArrowSchema struct exceeded")).kind == "sql"
+    assert failure_of(TypeError("our own bug")).kind == "internal"
+
+
 def test_interrupted_query_says_so(connection: duckdb.DuckDBPyConnection) -> None:
     assert failure_of(duckdb.InterruptException("INTERRUPT")).kind == "interrupted"
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Final
 
+from topics.limits import SQL_LIST_DEPTH_MAX
 from topics.sql import query
 from topics.sql.place import Place
 from topics.sql.quoting import requoted
@@ -52,9 +54,22 @@ def select(reader: Reader) -> Select:
     return Select(text, tuple(values))
 
 
-def _check(reader: Reader, value: object, place: Place) -> None:
+_ALLOWED: Final = "a string, a number, a boolean, null, or a list of these or of lists"
+
+
+def _check(reader: Reader, value: object, place: Place, at: str = "", depth: int = 0) -> None:
+    """Refuse a parameter that DuckDB has no value for; `at` is where in the parameter."""
+    where = f"params[{reader.parameters.last}]{at}"
     if isinstance(value, list):
-        for each in value:
-            _check(reader, each, place)
+        if depth == SQL_LIST_DEPTH_MAX:
+            why = f"params[{reader.parameters.last}] has more than {SQL_LIST_DEPTH_MAX} lists in each other"
+            raise reader.fail(why, place, [_ALLOWED])
+        for number, each in enumerate(value):
+            _check(reader, each, place, f"{at}[{number}]", depth + 1)
+        present = [isinstance(each, list) for each in value if each is not None]
+        if any(present) and not all(present):
+            raise reader.fail(f"{where} mixes lists with other values", place, [_ALLOWED])
+    elif isinstance(value, dict):
+        raise reader.fail(f"{where} is an object", place, [_ALLOWED, "an object as JSON text"])
     elif value is not None and not isinstance(value, str | int | float | bool | bytes | Decimal | datetime | date):
-        raise reader.fail("a query takes strings, numbers, TRUE, FALSE, NULL and lists", place, ["such a value"])
+        raise reader.fail(f"{where} is no value of a query", place, [_ALLOWED])

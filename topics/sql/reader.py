@@ -28,6 +28,8 @@ class Parameters:
         self._values = values
         self._next = 0
         self._numbered: set[int] = set()
+        self.last = 0
+        """The index of the value that was taken last."""
 
     def take(self, token: Token) -> object:
         """The value that a parameter stands for; `LookupError` says why there is none."""
@@ -38,13 +40,15 @@ class Parameters:
             if not 1 <= number <= len(self._values):
                 raise LookupError(f"there is no parameter {number}: {len(self._values)} were given")
             self._numbered.add(number)
-            return self._values[number - 1]
+            self.last = number - 1
+            return self._values[self.last]
         if self._numbered:
             raise LookupError("parameters are all ? or all numbered")
         if self._next == len(self._values):
             raise LookupError(f"there is no value for this parameter: {len(self._values)} were given")
+        self.last = self._next
         self._next += 1
-        return self._values[self._next - 1]
+        return self._values[self.last]
 
     def check_used(self) -> None:
         """A value that nothing asks for is a slip of the pen."""

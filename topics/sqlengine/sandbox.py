@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import duckdb
 import msgspec
+import pyarrow as pa
 
 from topics.sqlengine.querymessages import ERROR_CHARS_MAX, Failure
 
@@ -70,8 +71,8 @@ def failure_of(error: BaseException, prepared: bool = False) -> Failure:
     message, position, length = _read(error)
     if position is not None and prepared:
         position -= len(PREPARING)
-    # Of rows that are fetched batch by batch, Arrow reports what DuckDB said.
-    kind = "sql" if isinstance(error, duckdb.Error | OSError) else "internal"
+    # Of rows that are fetched batch by batch, Arrow reports what DuckDB said, or that it has no such type.
+    kind = "sql" if isinstance(error, duckdb.Error | OSError | pa.ArrowException | RecursionError) else "internal"
     return Failure(kind, message[:ERROR_CHARS_MAX], position, length)
 
 

@@ -140,6 +140,18 @@ def test_the_rows_of_system_tables_are_those_of_the_key(tmp_path: Path) -> None:
     run(tmp_path, scenario, api_keys=KEYS)
 
 
+def test_deeply_nested_parameter_is_refused_by_its_index(tmp_path: Path) -> None:
+    async def scenario(api: Api) -> None:
+        value: object = 1
+        for _ in range(100):
+            value = [value]
+        for bad in (value, {"a": 1}):
+            answer = await sql(api, "SELECT ?, ?", 1, bad)
+            assert answer.status == 400 and "params[1]" in answer.body["error"]["message"]
+
+    run(tmp_path, scenario)
+
+
 def test_who_hangs_up_ends_the_query(tmp_path: Path) -> None:
     async def scenario(api: Api) -> None:
         await sql(api, "SELECT 1")
