@@ -100,6 +100,6 @@ SQL = (
         "topics/engine/grouping.py",
         "        if outcome.group_created:\n            self._placing.follow(key, ticket)\n",
         "",
-        ("tests/engine/test_grouping.py::test_consumer_waits_until_the_ack_that_created_its_group_is_safe",),
+        ("tests/engine/test_placing.py::test_consumer_waits_until_the_ack_that_created_its_group_is_safe",),
     ),
 )

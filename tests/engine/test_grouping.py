@@ -385,19 +385,6 @@ def test_who_consumes_is_answered_when_a_reset_is_safe() -> None:
     assert seqs(batch) == [] and committed(batch) == 4 and reset.done
 
 
-def test_consumer_waits_until_the_ack_that_created_its_group_is_safe() -> None:
-    one = rig(durability="disk")
-    one.write_some(2)
-    ack = one.engine.submit(AckGroup("t", "g", 1))
-    asked = one.ask()
-    one.engine.flush()
-    # As the commit log reports it: all is written, nothing is synced.
-    one.engine.written(one.engine.wal.shard_of(1), 1_000_000)
-    assert not ack.done and not asked.done
-    assert committed(one.driver.wait(ack)) == 1
-    assert seqs(one.driver.wait(asked)) == [2]
-
-
 def test_any_of_one_partition_is_that_one() -> None:
     one = rig()
     one.write_some(2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.engine.test_grouping import committed, rig, seqs
+from topics.core.groupcommands import AckGroup
 from topics.engine.placing import Placing, together
 from topics.engine.ticket import Ticket
 from topics.errors import LogStopped
@@ -51,3 +53,16 @@ def test_together_is_done_with_the_last_and_fails_with_the_first_that_does() -> 
     other.fail(LogStopped("another one"))
     third.resolve(3)
     assert f"{joined.error}" == "the disk failed"
+
+
+def test_consumer_waits_until_the_ack_that_created_its_group_is_safe() -> None:
+    one = rig(durability="disk")
+    one.write_some(2)
+    ack = one.engine.submit(AckGroup("t", "g", 1))
+    asked = one.ask()
+    one.engine.flush()
+    # As the commit log reports it: all is written, nothing is synced.
+    one.engine.written(one.engine.wal.shard_of(1), 1_000_000)
+    assert not ack.done and not asked.done
+    assert committed(one.driver.wait(ack)) == 1
+    assert seqs(one.driver.wait(asked)) == [2]
