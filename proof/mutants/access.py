@@ -65,4 +65,20 @@ ACCESS = (
         "            pass\n        else:\n",
         ("tests/server/test_auditfile.py::test_what_was_appended_survives_a_power_loss",),
     ),
+    Mutant(
+        "producers-shared-by-tenants",
+        "tenants share neither producers nor stages",
+        "topics/server/tenants.py",
+        "        stored = name + self.suffix\n",
+        "        stored = name\n",
+        ("tests/server/routes/test_stages.py::test_tenants_share_neither_producers_nor_stages",),
+    ),
+    Mutant(
+        "plain-batch-published-again",
+        "a batch stored before names were kept apart is not published twice",
+        "topics/server/tenants.py",
+        "    return producer_id if parts and all(",
+        "    return stored if parts and all(",
+        ("tests/server/routes/test_stages.py::test_plain_batches_of_before_count_as_the_tenants_own",),
+    ),
 )

@@ -32,8 +32,6 @@ NAMED: dict[str, object] = {
     "POST /v1/extend": LEASE | {"extension": 1},
     f"GET /v1/peek?topic={HEAP}": None,
     f"GET /v1/stats?topic={HEAP}": None,
-    "POST /v0/publish": {"stages": [STAGE], "producer_id": "p", "epoch": 1},
-    "POST /v0/abort": {"stages": [STAGE]},
     "POST /v0/sql": {"sql": f"DESCRIBE TOPIC {NAME}"},
     "POST /v0/watch": {"topics": {NAME: {}}},
     "POST /v0/watch/token": {"topics": [NAME]},
@@ -46,6 +44,12 @@ NAMED: dict[str, object] = {
     f"GET /v0/pipelines/{PIPELINE}/logs": None,
 }
 """Where a name is in the body or the query, or in a path that the table does not look at: a request about ours."""
+
+OF_TENANTS: dict[str, object] = {
+    "POST /v0/publish": {"stages": [STAGE], "producer_id": "p", "epoch": 1},
+    "POST /v0/abort": {"stages": [STAGE]},
+}
+"""About names that each tenant has for itself: ours are not there for others."""
 
 NAMELESS = {
     *("POST /v1/snapshot", "GET /v0/watch/{wid}", "GET /v0/ws", "GET /v0/settings", "GET /v0/backup"),
@@ -63,7 +67,7 @@ def listed() -> list[str]:
     for route in ROUTES:
         title = f"{route.method} {route.path}"
         if (route.scope is not NO_SCOPE or route.keyed) and route.name_param is None and title not in NAMELESS:
-            if "{" not in route.path and title not in {each.partition("?")[0] for each in NAMED}:
+            if "{" not in route.path and title not in {each.partition("?")[0] for each in (*NAMED, *OF_TENANTS)}:
                 assert route.method == "GET", f"{title} names nothing in its path: say in this file where it does"
                 found.append(title)
     return found
@@ -96,6 +100,9 @@ async def test_a_key_for_other_names_gets_at_nothing_of_ours(tmp_path: Path, rec
         url = served.server.url
         refused = await ask_all(url, [asked(title, body, FOREIGN_KEY) for title, body in NAMED.items()])
         assert {title: told.status for title, told in zip(NAMED, refused, strict=True) if told.status != 403} == {}
+        published, aborted = await ask_all(url, [asked(title, body, FOREIGN_KEY) for title, body in OF_TENANTS.items()])
+        assert (published.status, aborted.status) == (404, 200) and b'"stages":[]' in aborted.body
+        assert OWN_PREFIX not in published.message.replace(STAGE, "")
         shown = await ask_all(url, [asked(title, None, FOREIGN_KEY) for title in listed()])
         for title, told in zip(listed(), shown, strict=True):
             assert OWN_PREFIX.encode() not in told.body, f"{title} shows it"
@@ -107,5 +114,7 @@ async def test_a_key_for_other_names_gets_at_nothing_of_ours(tmp_path: Path, rec
         # Those who may are let in: what was refused was the name and nothing else.
         allowed = await ask_all(url, [asked(title, body, ADMIN_KEY) for title, body in NAMED.items()])
         assert {title for title, told in zip(NAMED, allowed, strict=True) if told.status in (401, 403)} == set()
+        own = await ask_all(url, [asked(title, body, ADMIN_KEY) for title, body in OF_TENANTS.items()])
+        assert [told.status for told in own] == [200, 200], "the stage was there all the time"
     record_property("hidden_names", len(NAMED))
     record_property("lists", len(listed()))

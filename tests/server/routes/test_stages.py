@@ -79,14 +79,104 @@ async def test_other_keys_cannot_reach_a_stage(tmp_path: Path) -> None:
         await stage(api, "b.1", "s1", 1)
         batch = {"stages": ["s1"], "producer_id": "p", "epoch": 1}
         api.key = "mine"
-        assert (await api.post("/v0/publish", batch)).refusal == (403, "forbidden")
-        assert (await api.post("/v0/abort", {"stages": ["s1"]})).refusal == (403, "forbidden")
+        missing = await api.post("/v0/publish", batch)
+        assert missing.refusal == (404, "stage_not_found") and "b.1" not in missing.error["message"]
+        assert (await api.post("/v0/abort", {"stages": ["s1"]})).body["stages"] == []
         api.key = "reader"
         assert (await api.post("/v0/publish", batch)).refusal == (403, "forbidden")
         api.key = "all"
         assert (await api.post("/v0/publish", batch)).status == 200
         api.key = "mine"
-        assert (await api.post("/v0/publish", batch)).refusal == (403, "forbidden")
+        assert (await api.post("/v0/publish", batch)).refusal == (404, "stage_not_found")
+
+
+KEYS = "all,one::t1.,other::t2.,renewed:rw:t1.,wider::t1.|shared."
+
+
+@on_loop
+async def test_tenants_share_neither_producers_nor_stages(tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys=KEYS) as api:
+        for key, topic in (("one", "t1.a"), ("other", "t2.a"), ("all", "b")):
+            api.key = key
+            assert (await api.put(f"/v0/topics/{topic}")).status == 201
+            staged = await stage(api, topic, "s", topic)
+            assert staged.body["stage"] == "s" and staged.body["count"] == 1
+        for key, epoch in (("other", 2**63), ("one", 1), ("all", 0)):
+            api.key = key
+            batch = {"stages": ["s"], "producer_id": "p", "epoch": epoch}
+            published = await api.post("/v0/publish", batch)
+            assert (published.status, published.body["deduped"]) == (200, False), "nobody fences anybody else"
+            assert (await api.post("/v0/publish", batch)).body["deduped"] is True
+            if epoch:
+                older = await api.post("/v0/publish", batch | {"epoch": epoch - 1})
+                assert older.refusal == (409, "producer_fenced")
+                assert '"p"' in older.error["message"] and "@" not in older.error["message"]
+        api.key = "all"
+        assert [(await api.diff(topic))["records"][0]["data"] for topic in ("t1.a", "t2.a", "b")] == [
+            "t1.a",
+            "t2.a",
+            "b",
+        ]
+
+
+@on_loop
+async def test_new_key_of_a_tenant_goes_on_with_its_producer(tmp_path: Path) -> None:
+    batch = {"stages": ["s"], "producer_id": "p", "epoch": 5}
+    async with serving(tmp_path, api_keys=KEYS) as api:
+        api.key = "one"
+        await api.put("/v0/topics/t1.a")
+        await stage(api, "t1.a", "s", 1)
+        await api.post("/v0/publish", batch)
+    async with serving(tmp_path, api_keys=KEYS) as api:
+        api.key = "renewed"
+        assert (await api.post("/v0/publish", batch)).body["deduped"] is True
+        assert (await api.post("/v0/publish", batch | {"epoch": 4})).refusal == (409, "producer_fenced")
+        api.key = "wider"
+        assert (await api.post("/v0/publish", batch)).refusal == (404, "stage_not_found"), "another set of prefixes"
+
+
+@on_loop
+async def test_plain_batches_of_before_count_as_the_tenants_own(tmp_path: Path) -> None:
+    batch = {"stages": ["s"], "producer_id": "p", "epoch": 5}
+    async with serving(tmp_path, api_keys=KEYS) as api:
+        api.key = "all"
+        await api.put("/v0/topics/t1.a")
+        await stage(api, "t1.a", "s", 1)
+        await api.post("/v0/publish", batch)
+        api.key = "one"
+        again = await api.post("/v0/publish", batch)
+        assert (again.status, again.body["deduped"]) == (200, True), "no record comes twice"
+        assert (await api.post("/v0/publish", batch | {"epoch": 4})).refusal == (409, "producer_fenced")
+        api.key = "other"
+        assert (await api.post("/v0/publish", batch)).refusal == (404, "stage_not_found"), "nothing is told of it"
+        api.key = "one"
+        await stage(api, "t1.a", "s2", 2)
+        newer = {"stages": ["s2"], "producer_id": "p", "epoch": 6}
+        assert (await api.post("/v0/publish", newer)).body["deduped"] is False
+        api.key = "all"
+        await stage(api, "t1.a", "s3", 3)
+        own = await api.post("/v0/publish", {"stages": ["s3"], "producer_id": "p", "epoch": 6})
+        assert own.body["deduped"] is False, "the tenant's newer epoch is not the operator's"
+
+
+@on_loop
+async def test_long_names_of_a_tenant_are_taken_and_shown_whole(tmp_path: Path) -> None:
+    name = "n" * 128
+    async with serving(tmp_path, api_keys=KEYS) as api:
+        api.key = "one"
+        await api.put("/v0/topics/t1.a")
+        assert (await stage(api, "t1.a", name, 1)).body["stage"] == name
+        assert (await stage(api, "t1.a", name + "n", 1)).refusal == (400, "invalid_request")
+        batch = {"stages": [name], "producer_id": name, "epoch": 1}
+        assert (await api.post("/v0/publish", batch)).status == 200
+        assert (await api.post("/v0/publish", batch)).body["deduped"] is True
+
+
+@on_loop
+async def test_producer_of_the_server_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        refused = await api.post("/v0/publish", {"stages": ["s"], "producer_id": "heap-batches", "epoch": 2**64 - 1})
+        assert refused.refusal == (400, "invalid_request") and refused.error["detail"]["field"] == "producer_id"
 
 
 @pytest.mark.parametrize(

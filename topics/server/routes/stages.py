@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import msgspec
 
@@ -15,13 +16,13 @@ from topics.limits import U64_MAX
 from topics.model import Aborted, Published, StageState, Written
 from topics.server.answers import later, success, when_done
 from topics.server.arrow import or_arrow, sends_arrow, with_codecs
-from topics.server.auth import check_name
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.principal import Scope
 from topics.server.route import Operation, Route
 from topics.server.routes.records import partition_for
 from topics.server.shapes import TOPIC, answer, body
+from topics.server.tenants import Tenant, producer_of
 from topics.wire.batch import StageRequest, decode_abort, decode_publish, decode_stage, stage_request
 from topics.wire.query import Query
 
@@ -49,18 +50,19 @@ def _stage(context: Context, request: Request, reply: Reply, wanted: StageReques
     topic = check_topic(request.params["topic"])
     if not wanted.batch.disable_backpressure:
         context.throttle.admit()
-    # The name alone says whose a stage is, so another key must not add to it or learn of it.
-    _check_stages(host, request, (wanted.stage,))
+    tenant = Tenant.of(request.principal)
     partition = partition_for(host, topic, wanted.batch)
-    command = Stage(wanted.stage, topic, wanted.batch.records, partition, wanted.at, wanted.waits)
+    name = tenant.stored(wanted.stage)
+    command = Stage(name, topic, wanted.batch.records, partition, wanted.at, wanted.waits)
 
     def make(ticket: Ticket) -> Response:
         state = ticket.result()
         assert isinstance(state, StageState)
-        return success(context, request, msgspec.structs.asdict(state))
+        return success(context, request, msgspec.structs.asdict(state) | {"stage": wanted.stage})
 
     try:
-        ticket = host.decide(command)
+        with tenant.naming((wanted.stage,)):
+            ticket = host.decide(command)
     except Throttled as error:
         if not wanted.batch.disable_backpressure or "retry_after_ms" not in error.detail:
             raise
@@ -79,11 +81,8 @@ async def _stage_patiently(host: Host, command: Stage, make: Callable[[Ticket], 
 def publish(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
     wanted = decode_publish(request.body)
-    _check_stages(host, request, wanted.stages)
-    known = host.engine.machine.batches.by_producer.get((wanted.producer_id, wanted.epoch))
-    if known is not None and known.answer is not None:
-        for written in known.answer.written:
-            check_name(request.principal, written.topic)
+    principal, batches = request.principal, host.engine.machine.batches
+    tenant, names = Tenant.of(principal), (*wanted.stages, wanted.producer_id)
 
     def make(ticket: Ticket) -> Response:
         published = ticket.result()
@@ -91,31 +90,33 @@ def publish(context: Context, request: Request, reply: Reply) -> None:
         fields = {"written": [part_of(written) for written in published.written], "deduped": published.deduped}
         return success(context, request, fields)
 
-    command = Publish(wanted.stages, wanted.producer_id, wanted.epoch)
-    when_done(context, request, reply, host.decide(command), make)
+    with tenant.naming(names):
+        producer = producer_of(principal, batches, wanted.producer_id, wanted.epoch)
+        command = Publish(tuple(map(tenant.stored, wanted.stages)), producer, wanted.epoch)
+        ticket = host.decide(command)
+    ticket.on_done(partial(_rename, tenant, names))
+    when_done(context, request, reply, ticket, make)
 
 
 def abort(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
     stages = decode_abort(request.body)
-    _check_stages(host, request, stages)
+    tenant = Tenant.of(request.principal)
+    given = {tenant.stored(stage): stage for stage in stages}
 
     def make(ticket: Ticket) -> Response:
         aborted = ticket.result()
         assert isinstance(aborted, Aborted)
-        return success(context, request, {"stages": aborted.stages})
+        return success(context, request, {"stages": [given[stage] for stage in aborted.stages]})
 
-    when_done(context, request, reply, host.decide(Abort(stages)), make)
+    with tenant.naming(stages):
+        ticket = host.decide(Abort(tuple(given)))
+    when_done(context, request, reply, ticket, make)
 
 
-def _check_stages(host: Host, request: Request, names: tuple[str, ...]) -> None:
-    """The topics behind the stages are within the key's prefixes."""
-    if not request.principal.prefixes:
-        return
-    for name in names:
-        found = host.engine.machine.batches.stages.get(name)
-        if found is not None:
-            check_name(request.principal, found.topic)
+def _rename(tenant: Tenant, names: Iterable[str], ticket: Ticket) -> None:
+    if ticket.error is not None:
+        tenant.rename(ticket.error, names)
 
 
 def part_of(written: Written) -> dict[str, object]:
