@@ -234,6 +234,11 @@ def own_name(pipeline: str) -> str:
     return pipeline.removeprefix(ROUTES_PREFIX)
 
 
+def place_in(config: PipelineConfig) -> str:
+    """The field of a definition that says where a runner writes files; empty when none does."""
+    return "path" if config.path else "checkpoint" if config.options.checkpoint else ""
+
+
 def names_of(config: PipelineConfig | None) -> tuple[tuple[str, str], ...]:
     """Every topic and table that a pipeline is about: what each is, and its name."""
     if config is None:

@@ -81,4 +81,20 @@ ACCESS = (
         "    return stored if parts and all(",
         ("tests/server/routes/test_stages.py::test_plain_batches_of_before_count_as_the_tenants_own",),
     ),
+    Mutant(
+        "tenant-names-a-path",
+        "a key bound to prefixes names no path of a runner",
+        "topics/server/auth.py",
+        '    if principal.prefixes:\n        raise Forbidden(\n            f"a key that is bound',
+        '    if False:\n        raise Forbidden(\n            f"a key that is bound',
+        ("tests/server/routes/test_pipelines.py::test_key_with_prefixes_names_no_place_of_a_runner",),
+    ),
+    Mutant(
+        "location-prefix-is-enough",
+        "a runner touches nothing outside its locations",
+        "topics/spark/pipeline/locations.py",
+        "plain.startswith(f\"{each.rstrip('/')}/\")",
+        "plain.startswith(each)",
+        ("tests/spark/pipeline/test_locations.py",),
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -44,19 +45,33 @@ class Told:
 
 
 async def ask_all(url: str, asked: Sequence[Asked]) -> list[Told]:
-    """The answers, in order."""
+    """The answers, in order. A server that refuses a request before its body has come ends the connection: the rest is
+    sent on another one."""
+    told: list[Told] = []
+    while len(told) < len(asked):
+        told += await _ask_some(url, asked[len(told) :])
+    return told
+
+
+async def _ask_some(url: str, asked: Sequence[Asked]) -> list[Told]:
+    """The answers that come before the connection ends, of which there is at least one."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    told: list[Told] = []
     try:
-        told: list[Told] = []
         for at in range(0, len(asked), AHEAD):
             some = asked[at : at + AHEAD]
             writer.write(b"".join(each.text for each in some))
-            told += [await soon(read_answer(reader)) for _ in some]
+            for _ in some:
+                answer, is_last = await soon(_read(reader))
+                told.append(answer)
+                if is_last:
+                    return told
         return told
     finally:
         writer.close()
-        await writer.wait_closed()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 async def ask_head(url: str, asked: Asked) -> Told:
@@ -74,15 +89,21 @@ async def ask_head(url: str, asked: Asked) -> Told:
 
 
 async def read_answer(reader: asyncio.StreamReader) -> Told:
+    return (await _read(reader))[0]
+
+
+async def _read(reader: asyncio.StreamReader) -> tuple[Told, bool]:
+    """An answer, and whether it is the last one of the connection."""
     status, headers = await _head(reader)
+    is_last = headers.get("connection") == "close"
     if headers.get("transfer-encoding") == "chunked":
         parts = []
         while size := int((await reader.readline()).strip(), 16):
             parts.append(await reader.readexactly(size))
             await reader.readline()
         await reader.readline()
-        return Told(status, b"".join(parts))
-    return Told(status, await reader.readexactly(int(headers.get("content-length", 0))))
+        return Told(status, b"".join(parts)), is_last
+    return Told(status, await reader.readexactly(int(headers.get("content-length", 0)))), is_last
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:

@@ -36,8 +36,10 @@ STRICTER = {
     re.compile("GET /v1/auth/sessions"): {f"a key for {scope}" for scope in ("read", "write", "delete")} | SOME_NAMES,
     # Dead letters go back to whichever queue they came from, so it has to be named.
     re.compile("POST /v0/topics/{topic}/redrive"): {"a managed key"},
-    # `routes:TABLE` is no name of its own, so who looks at a pipeline looks at its names.
-    re.compile("DELETE /v0/pipelines/{pipeline}"): {"a key for other names"},
+    # `routes:TABLE` is no name of its own, so the table of routes cannot look at the names of pipelines.
+    re.compile(r"\w+ /v0/pipelines/{pipeline}.*"): {"a key for other names"},
+    # A runner reads and writes places with its own rights.
+    re.compile("PUT /v0/tables/{table}"): {"a managed key"},
 }
 
 

@@ -70,6 +70,9 @@ async def test_every_statement_by_everybody(tmp_path: Path, record_property: Cou
         need = needs(statement)
         scope = reduce(or_, (Scope[name.upper()] for name in need.scopes), NO_SCOPE)
         expected = asker.expected("POST", scope, bool(need.names))
+        if need.place and asker.names:
+            # A runner uses places with its own rights, in which prefixes mean nothing.
+            expected = expected or 403
         good = (
             answer.status not in (401, 403) and answer.status < 500 if expected is None else answer.status == expected
         )

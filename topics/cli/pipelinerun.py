@@ -34,6 +34,15 @@ def run(
         str,
         Parameter(help="Where positions are kept: a directory, or any path that Hadoop knows.", show_default=False),
     ] = "",
+    location: Annotated[
+        list[str],
+        Parameter(
+            help="Where pipelines may read tables and write: a directory or an address, and all below it. May be "
+            "repeated; without one anywhere.",
+            show_default=False,
+            negative="",
+        ),
+    ] = [],  # noqa: B006
     json: JsonFlag = None,
     spark: SparkFlags = DEFAULT_SPARK,
     target: Target = DEFAULT_TARGET,
@@ -61,6 +70,7 @@ def run(
             names=names,
             checkpoints=place,
             available_now=available_now,
+            locations=location,
         )
         with _ended_by_signals(runner):
             ended = runner.run()

@@ -163,6 +163,17 @@ def check_name(principal: Principal, name: str, field: str = "topic") -> None:
         raise Forbidden(message, field=field, name=shown)
 
 
+def check_place(principal: Principal, field: str) -> None:
+    """Say where a runner reads or writes: it does so with the rights of its own process, in which prefixes of names
+    mean nothing."""
+    if principal.prefixes:
+        raise Forbidden(
+            f"a key that is bound to prefixes of names may not set {field}, which a runner uses with its own "
+            "rights; have an admin without prefixes declare it",
+            field=field,
+        )
+
+
 def check_config(principal: Principal, config: Mapping[str, object]) -> None:
     """The names in a topic's config: where its dead letters go, and its other name."""
     for field in ("dead_letter", "alias"):

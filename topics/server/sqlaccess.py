@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from topics.server.auth import check_name, check_scope
+from topics.server.auth import check_name, check_place, check_scope
 from topics.server.context import Context
 from topics.server.exposition import Family
 from topics.server.metrics import collect
@@ -29,6 +29,9 @@ class KeyAccess:
 
     def touch(self, name: str, field: str) -> None:
         check_name(self._principal, name, field)
+
+    def place(self, field: str) -> None:
+        check_place(self._principal, field)
 
     def may_touch(self, name: str) -> bool:
         return self._principal.may_touch(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from topics.pipelinemodel import names_of, own_name
+from topics.pipelinemodel import names_of, own_name, place_in
 from topics.sql import query
 from topics.sql.pipelinestatements import (
     CreatePipeline,
@@ -53,6 +53,8 @@ class Need:
     scopes: frozenset[str]
     names: tuple[tuple[str, str], ...]
     """What each name is, and the name."""
+    place: str = ""
+    """The field that says where a runner reads or writes; empty when none does."""
 
 
 def needs(statement: Statement) -> Need:
@@ -63,12 +65,15 @@ def needs(statement: Statement) -> Need:
             return Need(ADMIN, (("topic", statement.topic), *others))
         case AddSource() | DropSource():
             return Need(ADMIN, (("topic", statement.topic), ("table", statement.table)))
-        case RegisterTable() | UnregisterTable():
+        case RegisterTable():
+            return Need(ADMIN, (("table", statement.table),), "location")
+        case UnregisterTable():
             return Need(ADMIN, (("table", statement.table),))
         case DescribeTable():
             return Need(READ, (("table", statement.table),))
         case CreatePipeline():
-            return Need(ADMIN, (("pipeline", statement.pipeline), *names_of(statement.config)))
+            names = (("pipeline", statement.pipeline), *names_of(statement.config))
+            return Need(ADMIN, names, place_in(statement.config))
         case DropPipeline() | PausePipeline():
             return Need(ADMIN, (("pipeline", own_name(statement.pipeline)),))
         case DescribePipeline():

@@ -20,6 +20,9 @@ class Access(Protocol):
     def may_touch(self, name: str) -> bool:
         """Whether a list may show this name."""
 
+    def place(self, field: str) -> None:
+        """Raises `Forbidden` when they may not say where a runner reads or writes; `field` says it."""
+
 
 class FullAccess:
     """The process that has the directory open may do everything."""
@@ -34,3 +37,6 @@ class FullAccess:
 
     def may_touch(self, name: str) -> bool:
         return True
+
+    def place(self, field: str) -> None:
+        return

@@ -241,6 +241,8 @@ def _allow(need: Need, access: Access) -> None:
     access.need(need.scopes)
     for field, name in need.names:
         access.touch(name, field)
+    if need.place:
+        access.place(need.place)
 
 
 def _cell(kind: str, value: object) -> object:

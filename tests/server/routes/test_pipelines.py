@@ -125,3 +125,36 @@ async def test_a_key_needs_every_name(tmp_path: Path) -> None:
         assert (await api.get("/v0/pipelines/mine.p")).status == 200
         assert (await posted(api, "/v0/pipelines/mine.p/report", REPORT)).status == 403
         assert (await posted(api, "/v0/pipelines/mine.p/pause")).status == 403
+
+
+@on_loop
+async def test_key_with_prefixes_names_no_place_of_a_runner(tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys="all,few:read+write+admin:mine") as api:
+        api.key = "all"
+        await prepared(api)
+        api.key = "few"
+        table = {"format": "csv", "location": "/etc"}
+        variable = {"format": "csv", "location_env": "HOME"}
+        into = "APPEND INTO DELTA.'/etc/cron.d' FROM STREAM mine.orders"
+        checkpoint = PIPE | {"options": {"checkpoint": "/etc"}}
+        tried = [await api.put("/v0/tables/mine.new", body) for body in (table, variable)]
+        tried += [await api.put("/v0/pipelines/mine.new", body) for body in ({"definition": into}, checkpoint)]
+        for text in (
+            "REGISTER TABLE mine.new USING CSV LOCATION '/etc'",
+            f'CREATE PIPELINE "mine.new" AS {into}',
+        ):
+            tried.append(await posted(api, "/v0/sql", {"sql": text}))
+        assert [answer.refusal for answer in tried] == [(403, "forbidden")] * len(tried), [each.body for each in tried]
+        assert (await api.put("/v0/pipelines/mine.new", PIPE)).status == 201, "what names no place"
+
+
+@on_loop
+async def test_foreign_names_are_forbidden_before_anything_else(tmp_path: Path) -> None:
+    async with serving(tmp_path, api_keys="all,few:read+write+admin:mine") as api:
+        api.key = "few"
+        for name in ("theirs.nothing", "routes:theirs.nothing", "bad name"):
+            path = f"/v0/pipelines/{name.replace(' ', '%20')}"
+            answers = [await api.get(path), await api.get(f"{path}/logs?limit=x"), await api.call("DELETE", path)]
+            answers += [await posted(api, f"{path}/{verb}", {"x": 1}) for verb in ("pause", "resume", "report")]
+            answers += [await api.put(path, {}), await api.put(path, b"nonsense")]
+            assert {answer.status for answer in answers} == {403}, name

@@ -18,9 +18,17 @@ from topics.engine.host import Host
 from topics.engine.ticket import Ticket
 from topics.errors import PipelineNotFound
 from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, REPORT_LINES_MAX, U64_MAX
-from topics.pipelinemodel import PipelineConfig, PipelineDropped, PipelineOrders, PipelineState, names_of, own_name
+from topics.pipelinemodel import (
+    PipelineConfig,
+    PipelineDropped,
+    PipelineOrders,
+    PipelineState,
+    names_of,
+    own_name,
+    place_in,
+)
 from topics.server.answers import later, success, when_done
-from topics.server.auth import check_name
+from topics.server.auth import check_name, check_place
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.pipelineschemas import PIPELINE
@@ -34,7 +42,7 @@ from topics.wire.query import Query
 
 def put(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
-    name = check_pipeline(request.params["pipeline"])
+    name = _named(request)
     wanted = decode_pipeline(request.body)
     _check_existing(host.engine, request.principal, name)
     later(context, request, reply, _put(context, host, request, name, wanted))
@@ -47,6 +55,8 @@ async def _put(context: Context, host: Host, request: Request, name: str, wanted
 
     config = definition(wanted.definition, wanted.options, KnownColumns(host.engine.machine))
     _check_names(host.engine, request.principal, config)
+    if place := place_in(config):
+        check_place(request.principal, place)
     state = await host.submit(PutPipeline(name, config))
     assert isinstance(state, PipelineState)
     fields = {"created": state.created} | pipeline_fields(state)
@@ -58,8 +68,8 @@ def look(context: Context, request: Request, reply: Reply) -> None:
 
 
 def logs(context: Context, request: Request, reply: Reply) -> None:
-    limit = Query(request.query).whole("limit", REPORT_LINES_MAX, U64_MAX)
     state = _found(context, request)
+    limit = Query(request.query).whole("limit", REPORT_LINES_MAX, U64_MAX)
     known = context.ready().engine.machine.catalog.pipelines.get(state.pipeline)
     lines = [] if known is None else list(known.lines)
     shown = lines[max(0, len(lines) - limit) :]
@@ -68,7 +78,7 @@ def logs(context: Context, request: Request, reply: Reply) -> None:
 
 def drop(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
-    name = check_pipeline(request.params["pipeline"])
+    name = _named(request)
     _check_existing(host.engine, request.principal, name)
 
     def make(ticket: Ticket) -> Response:
@@ -92,7 +102,7 @@ def pause(paused: bool, context: Context, request: Request, reply: Reply) -> Non
 
 def report(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
-    name = check_pipeline(request.params["pipeline"])
+    name = _named(request)
     said, lines = decode_report(request.body)
     _check_existing(host.engine, request.principal, name)
 
@@ -135,15 +145,20 @@ def _may_see(principal: Principal, state: PipelineState) -> bool:
 
 def _found(context: Context, request: Request) -> PipelineState:
     engine = context.ready().engine
-    state = pipeline_state(engine.machine, request.params["pipeline"], engine.now_ms())
-    check_name(request.principal, own_name(state.pipeline), "pipeline")
+    state = pipeline_state(engine.machine, _named(request), engine.now_ms())
     _check_names(engine, request.principal, state.config)
     return state
 
 
+def _named(request: Request) -> str:
+    """The pipeline of the path, within the key's prefixes: looked at first, so that others learn nothing of it."""
+    name = request.params["pipeline"]
+    check_name(request.principal, own_name(name), "pipeline")
+    return check_pipeline(name)
+
+
 def _check_existing(engine: Engine, principal: Principal, name: str) -> None:
     """A pipeline that is there is nobody's to change who may not touch its topics and tables."""
-    check_name(principal, own_name(name), "pipeline")
     try:
         _check_names(engine, principal, pipeline_state(engine.machine, name, engine.now_ms()).config)
     except PipelineNotFound:

@@ -8,6 +8,7 @@ from topics.core.pipelinecommands import DropTable, PutTable
 from topics.engine.ticket import Ticket
 from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, U64_MAX
 from topics.server.answers import success, when_done
+from topics.server.auth import check_place
 from topics.server.context import Context
 from topics.server.message import Reply, Request, Response
 from topics.server.pipelineschemas import TABLE
@@ -22,6 +23,7 @@ from topics.wire.table import decode_table, table_fields, table_summary
 
 def put(context: Context, request: Request, reply: Reply) -> None:
     host = context.ready()
+    check_place(request.principal, "location")
     command = PutTable(check_table(request.params["table"]), decode_table(request.body))
 
     def make(ticket: Ticket) -> Response:

@@ -7,7 +7,7 @@ the UI and no log.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os import environ
@@ -21,6 +21,7 @@ from topics.pipelinemodel import PipelineConfig, PipelineKind, PipelineOptions, 
 from topics.spark.pipeline.changes import open_changes
 from topics.spark.pipeline.checkpoints import checkpoint_of
 from topics.spark.pipeline.flows import as_records, open_stream, query, read_table
+from topics.spark.pipeline.locations import Locations
 from topics.spark.pipeline.mergesource import FORMAT as ROWS
 from topics.spark.pipeline.mergesource import RowSink
 from topics.spark.pipeline.mergetable import RowTable
@@ -66,8 +67,10 @@ class Queries:
         checkpoints: str,
         available_now: bool,
         table_of: Callable[[str], TableState],
+        locations: Sequence[str] = (),
     ) -> None:
         self._spark = spark
+        self._locations = Locations(locations)
         self._checkpoints = checkpoints
         self._available_now = available_now
         self._table_of = table_of
@@ -101,6 +104,11 @@ class Queries:
         assert state.config is not None
         return [self._pipeline(state, state.config)]
 
+    def _location_of(self, config: TableConfig) -> str:
+        location = location_of(config)
+        self._locations.check(location, "location")
+        return location
+
     def _members(self, root: str, strand: str, numbers: frozenset[int]) -> frozenset[int]:
         """The routes that a strand was begun with, noted before it is."""
         spool = Spool(f"{root}/{strand}/topics")
@@ -113,7 +121,7 @@ class Queries:
         place = f"{checkpoint_of(self._checkpoints, state)}/{strand.name}"
         source = f"topics_changes_{state.number}_{_identifier(strand.name)}"
         changes, described = open_changes(
-            self._spark, source, table, location_of(table.config), strand, f"{place}/topics"
+            self._spark, source, table, self._location_of(table.config), strand, f"{place}/topics"
         )
         routes = [_for_spark(route) for route in strand.routes]
         records = routed(changes, described, routes)
@@ -121,6 +129,9 @@ class Queries:
         return Running(strand.name, writer.start(), strand.routes)
 
     def _pipeline(self, state: PipelineState, config: PipelineConfig) -> Running:
+        for said, location in (("path", config.path), ("checkpoint", config.options.checkpoint)):
+            if location:
+                self._locations.check(location, said)
         place = config.options.checkpoint or checkpoint_of(self._checkpoints, state)
         rows = self._rows(state, config)
         name = state.pipeline
@@ -146,7 +157,7 @@ class Queries:
         def table_of(name: str) -> DataFrame:
             found = self._table_of(name).config
             source = f"topics_table_{state.number}_{_identifier(name)}"
-            return read_table(self._spark, source, name, found, location_of(found))
+            return read_table(self._spark, source, name, found, self._location_of(found))
 
         if config.sql:
             rows = query(self._spark, config, stream_of, table_of)

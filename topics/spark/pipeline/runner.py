@@ -54,6 +54,7 @@ class Runner:
         names: Sequence[str] = (),
         checkpoints: str = "",
         available_now: bool = False,
+        locations: Sequence[str] = (),
         clock: Clock | None = None,
     ) -> None:
         self._server = Definitions(url, key, ASK_MS)
@@ -72,6 +73,7 @@ class Runner:
             checkpoints=checkpoints or default_checkpoints(),
             available_now=available_now,
             table_of=self._server.table,
+            locations=locations,
         )
 
     @property
