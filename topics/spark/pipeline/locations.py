@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from os.path import abspath, realpath
 from typing import Final
 
-from topics.core.names import shorten
 from topics.errors import InvalidRequest
 
+SHOWN_CHARS_MAX: Final = 200
+_PASSWORD: Final = re.compile(r"//[^/@]*@")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -25,7 +26,7 @@ class Locations:
         plain = _plain(location)
         if not any(plain == each or plain.startswith(f"{each.rstrip('/')}/") for each in self._allowed):
             raise InvalidRequest(
-                f"{field} {shorten(_shown(location))} is not a location that this runner may use; "
+                f"{field} {_shown(location)} is not a location that this runner may use; "
                 "start the runner with --location for it, or declare another one",
                 field=field,
                 expected="a location below one of --location",
@@ -43,5 +44,5 @@ def _plain(location: str) -> str:
 
 
 def _shown(location: str) -> str:
-    """Without what may be a password."""
-    return re.sub(r"//[^/@]*@", "//…@", location)
+    """As much of it as an error repeats, without what may be a password."""
+    return _PASSWORD.sub("//…@", location)[:SHOWN_CHARS_MAX]
