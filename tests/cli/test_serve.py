@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Iterator
@@ -186,3 +187,24 @@ def test_a_signal_that_comes_before_it_is_ready(
             signal.signal(number, handler)
     said = capsys.readouterr().err
     assert '"event":"stopped"' in said and "set-up" not in said, "nobody is asked in any more"
+
+
+def test_recovered_state_is_left_out_of_garbage_collections(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen: list[int] = []
+
+    async def ready_then_stopped(server: Server, stop: asyncio.Event) -> bool:
+        await server.ready()
+        signal.raise_signal(signal.SIGTERM)
+        return True
+
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    monkeypatch.setattr(Server, "ready_before", ready_then_stopped)
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(1))
+    try:
+        assert run(["serve", "--port", "0", "--no-grpc"]) == 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert frozen == [1]

@@ -6,17 +6,20 @@ that can be wrong is refused in the first one, while a client can still read why
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 
 from topics.engine.engine import Engine
 from topics.engine.watcher import key_of
 from topics.errors import InvalidRequest, NotAcceptable, TopicNotFound
-from topics.server.answers import success, when_fresh
+from topics.server.answers import later, success, when_fresh
 from topics.server.auth import check_name
 from topics.server.context import Context
-from topics.server.message import Reply, Request
+from topics.server.message import Reply, Request, Response
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
 from topics.server.sessions import Position, Session
@@ -30,6 +33,9 @@ from topics.wire.watch import Wanted, WatchRequest, decode_watch, parse_key
 EVENT_STREAM = b"text/event-stream; charset=utf-8"
 STREAM_HEADERS = ((b"Cache-Control", b"no-store"), (b"X-Accel-Buffering", b"no"))
 """The second one tells a proxy to pass each event on at once."""
+
+SLICE: Final = 256
+"""Topics that a wildcard adds to a session before the loop gets a turn."""
 
 _NOWHERE = Positions({})
 
@@ -66,17 +72,49 @@ def _made(
     engine = context.ready().engine
     context.sessions.check_room()
     session = Session(request.principal, asked.heartbeat_ms)
-    # What is named goes before what a wildcard finds.
-    for each in sorted(wanted, key=lambda each: each.wildcard):
-        _add(engine, session, each, cursor, lenient)
+    for each in wanted:
+        if not each.wildcard:
+            _add(engine, session, each, cursor, lenient)
+    wildcards = [each for each in wanted if each.wildcard]
+    if wildcards:
+        later(context, request, reply, _add_matching(context, request, session, wildcards, cursor))
+    else:
+        reply(_created(context, request, session, _summaries(engine, session)))
+
+
+def _created(context: Context, request: Request, session: Session, summaries: dict[str, dict[str, int]]) -> Response:
     context.sessions.add(session)
     fields = {
         "wid": session.wid,
         "stream_url": f"/v0/watch/{session.wid}",
         "session_ttl_ms": context.sessions.ttl_ms,
-        "topics": {key: _summary(engine, position) for key, position in session.positions.items()},
+        "topics": summaries,
     }
-    reply(success(context, request, fields))
+    return success(context, request, fields)
+
+
+async def _add_matching(
+    context: Context, request: Request, session: Session, wildcards: Sequence[Wanted], cursor: Positions
+) -> Response:
+    """Add what wildcards find, a slice at a time: they may find thousands of topics."""
+    engine = context.ready().engine
+    summaries = _summaries(engine, session)
+    for wanted in wildcards:
+        session.patterns[wanted.topic] = wanted.view
+        # With a cursor, what it does not know has come since.
+        start = Wanted(topic="", view=wanted.view) if cursor.seqs else wanted
+        found = engine.watch.places(wanted.topic, session.positions.keys())
+        for number, (topic, partition) in enumerate(found, 1):
+            each = msgspec.structs.replace(start, topic=topic.name, wildcard=False, partition=partition)
+            with suppress(TopicNotFound):
+                # It may be dropped meanwhile.
+                position = _position(engine, each, cursor)
+                summaries[position.key] = _summary(engine, position)
+                session.add(position)
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+    context.sessions.check_room()
+    return _created(context, request, session, summaries)
 
 
 def _cursor(context: Context, principal: Principal, asked: WatchRequest) -> Positions:
@@ -97,14 +135,6 @@ def _all_wanted(asked: WatchRequest, cursor: Positions) -> tuple[Wanted, ...]:
 
 
 def _add(engine: Engine, session: Session, wanted: Wanted, cursor: Positions, lenient: bool) -> None:
-    if wanted.wildcard:
-        session.patterns[wanted.topic] = wanted.view
-        # With a cursor, what it does not know has come since.
-        start = Wanted(topic="", view=wanted.view) if cursor.seqs else wanted
-        for topic, partition in engine.watch.places(wanted.topic, session.positions.keys()):
-            each = msgspec.structs.replace(start, topic=topic.name, wildcard=False, partition=partition)
-            session.add(_position(engine, each, cursor))
-        return
     try:
         session.add(_position(engine, wanted, cursor))
     except TopicNotFound:
@@ -130,6 +160,10 @@ def _position(engine: Engine, wanted: Wanted, cursor: Positions) -> Position:
         start_seq=seq,
         start_epoch=epoch,
     )
+
+
+def _summaries(engine: Engine, session: Session) -> dict[str, dict[str, int]]:
+    return {key: _summary(engine, position) for key, position in session.positions.items()}
 
 
 def _summary(engine: Engine, position: Position) -> dict[str, int]:
