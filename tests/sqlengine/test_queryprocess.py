@@ -223,6 +223,7 @@ def test_process_has_no_secrets_no_files_and_is_killed_first(monkeypatch: pytest
     (files,) = [line.split()[3:5] for line in limits if line.startswith("Max open files")]
     (data,) = [line.split()[3:5] for line in limits if line.startswith("Max data size")]
     assert files == ["0", "0"] and data[0] == data[1] and int(data[1]) < 700 * MIB
+    assert "/pandas/" not in (about / "maps").read_text(), "loading it would take longer than all the rest"
     assert (about / "oom_score_adj").read_text().strip() == "1000"
     assert os.readlink(about / "cwd") == "/"
     assert process.pid is not None and os.getsid(process.pid) != os.getsid(0)

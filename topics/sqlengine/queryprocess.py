@@ -23,6 +23,7 @@ from topics.sqlengine.querymessages import MESSAGE_BYTES_MAX, Confinement, Failu
 
 _BOOT: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from topics.sqlengine.lean import do_without_pandas; do_without_pandas(); "
     "from topics.sqlengine.queryprogram import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
 )
 _ENVIRONMENT: Final = {

@@ -42,6 +42,9 @@ _ARROW: Final = {
 }
 _JSON: Final = {"ARROW:extension:name": "arrow.json", "ARROW:extension:metadata": ""}
 
+# The first array loads pandas where it is installed. This module is loaded on a thread; tables are made on the loop.
+pa.array([0])
+
 
 class SystemTable:
     """A table as it was while its rows were made. Times are milliseconds since 1970; JSON is text."""
