@@ -108,7 +108,7 @@ class TopicProducer(Face[client.TopicProducer]):
 
 
 class Group(Face[client.Group]):
-    """A consumer group of a topic, by its name. Making this object touches nothing; the first consume makes the group.
+    """A consumer group of a topic, by its name. Making this object touches nothing; a first consume or ack creates it.
 
     `consumer` is a name for whoever consumes through this object.
     """

@@ -37,7 +37,7 @@ _START_EXPECTED: Final = '"earliest", "latest", a seq, or a datetime with a time
 
 
 class Group:
-    """A consumer group of a topic, by its name. Making this object touches nothing; the first consume makes the group.
+    """A consumer group of a topic, by its name. Making this object touches nothing; a first consume or ack creates it.
 
     `consumer` is a name for whoever consumes through this object: it shows in the state, and an ack by seq covers all
     its claims up to there.
