@@ -97,4 +97,20 @@ ACCESS = (
         "plain.startswith(each)",
         ("tests/spark/pipeline/test_locations.py",),
     ),
+    Mutant(
+        "attempts-under-way-uncounted",
+        "many passwords at once get no further than one after the other",
+        "topics/server/attempts.py",
+        "        if left_ms <= 0 and failures.pending:\n",
+        "        if False:\n",
+        ("tests/server/routes/test_signin.py::test_no_more_passwords_are_compared_at_once_than_one_after_the_other",),
+    ),
+    Mutant(
+        "directory-open-to-others",
+        "directories that are made are their owner's",
+        "topics/storage/fs.py",
+        "os.mkdir(directory, NEW_DIRECTORY_PERMISSIONS)",
+        "os.mkdir(directory)",
+        ("tests/storage/test_fs.py::test_directories_that_are_made_are_their_owners",),
+    ),
 )

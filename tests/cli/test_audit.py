@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.rig import Command
-from tests.e2e.served import Served
+from tests.e2e.served import Served, served
 from topics import sync
 from topics.cli import audit
 from topics.core.auditchain import FIRST_PREVIOUS, forge
@@ -127,3 +127,33 @@ def test_following_it(where: str, server: Served, tmp_path: Path, capfd: object,
         said = Command(capfd, target)("audit", "tail", "-f", "-n", "1" if where == "dir" else "2")
     assert said.code == 130 and "stopped by Ctrl-C" in said.err
     assert shown == [f"{topic}-{number}" if where == "url" else f"n{number + 2}" for number in range(6)]
+
+
+@pytest.mark.parametrize("how", ["last line cut off", "file gone", "directory gone"])
+def test_lines_missing_at_the_end_are_found_in_a_directory(tmp_path: Path, capfd: object, how: str) -> None:
+    directory = tmp_path / "data"
+    with served(directory) as running, running.connect() as caller:
+        for name in ("a", "b"):
+            assert caller.ask("PUT", f"/v0/topics/{name}", {})[0] == 201
+        assert running.stop() == 0
+    topics = Command(capfd, ["--dir", str(directory)])
+    (verdict,) = topics.good("audit", "verify")
+    assert verdict["intact"] and verdict["last_seq"] == 4 and "copy_not_compared" not in verdict
+    path = directory / "audit" / "audit.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    if how == "last line cut off":
+        path.write_bytes(b"".join(lines[:-1]))
+    else:
+        path.unlink()
+        if how == "directory gone":
+            path.parent.rmdir()
+    said = topics("audit", "verify", "--no-json")
+    lacking = 4 if how == "last line cut off" else 1
+    assert said.code == 1 and f"the file lacks line {lacking}, of which _audit has a copy" in said.out
+
+
+def test_files_alone_are_no_proof_while_a_server_has_the_directory(tmp_path: Path, capfd: object) -> None:
+    with served(tmp_path / "data") as running, running.connect() as caller:
+        assert caller.ask("PUT", "/v0/topics/a", {})[0] == 201
+        said = Command(capfd, ["--dir", str(tmp_path / "data")])("audit", "verify", "--no-json")
+        assert said.code == 0 and "may be missing" in said.err and "--url" in said.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -29,10 +30,14 @@ def status(url: str, key: str) -> int:
 def test_from_the_first_link_over_a_kill_to_the_command_line(tmp_path: Path) -> None:
     directory = tmp_path / "data"
     with served(directory, variables=AUTH) as server:
-        link = server.wait_for("set up")["link"]
+        said = server.wait_for("set up")
+        file = Path(said["file"])
+        link = file.read_text().strip()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600 and link.partition("#")[2] not in json.dumps(said)
         assert link.startswith(f"{server.url}/set-up#")
         set_up = {"token": link.partition("/set-up#")[2], "email": ADA, "password": PASSWORD}
         signed_in, cookies = posted(server.url, "/v1/auth/setup", set_up)
+        assert not file.exists(), "it is of no more use"
         cookie = "; ".join(each.partition(";")[0] for each in cookies)
         headers = {"Cookie": cookie, "X-CSRF-Token": signed_in["csrf_token"], "Content-Type": "application/json"}
         body = json.dumps({"name": "ops", "scopes": ["read", "write", "delete", "admin"]}).encode()

@@ -230,3 +230,23 @@ def test_a_start_that_failed_is_closed_without_harm(tmp_path: Path) -> None:
         assert not (tmp_path / "data").exists()
 
     run(test)
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ({"host": "127.0.0.1"}, 0),
+        ({"host": "0.0.0.0", "no_grpc": False}, 2),
+        ({"host": "0.0.0.0", "no_grpc": True}, 1),
+        ({"host": "0.0.0.0", "no_grpc": True, "forwarded": True}, 0),
+    ],
+)
+def test_keys_in_plain_text_on_a_network_are_warned_of(
+    tmp_path: Path, values: dict[str, Any], texts: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with Server(settings(tmp_path, **({"auth": True, "grpc_port": 0} | values)), SystemClock()) as server:
+            await server.ready()
+
+    asyncio.run(scenario())
+    assert len([record for record in caplog.records if "in plain text" in record.getMessage()]) == texts

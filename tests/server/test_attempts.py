@@ -55,3 +55,43 @@ def test_the_refusal_says_how_long() -> None:
     attempts.failed("a")
     with pytest.raises(Throttled, match="try again in 1 s"):
         attempts.check("a")
+
+
+def test_attempts_under_way_count_as_failed() -> None:
+    clock = SimClock()
+    attempts = Attempts(clock, "sign-ins", 5, 60_000)
+    for _ in range(5):
+        attempts.begin("a")
+    with pytest.raises(Throttled):
+        attempts.begin("a")
+    attempts.begin("b")
+    for _ in range(4):
+        attempts.end("a", failed=True)
+    attempts.end("a", failed=False)
+    attempts.begin("a")
+    attempts.end("a", failed=True)
+    with pytest.raises(Throttled):
+        attempts.begin("a")
+    clock.advance(1000)
+    attempts.begin("a")
+    with pytest.raises(Throttled):
+        attempts.begin("a")
+
+
+def test_attempts_that_end_well_leave_nothing_behind() -> None:
+    attempts = Attempts(SimClock(), "sign-ins", 2, 60_000)
+    for _ in range(50):
+        attempts.begin("a")
+        attempts.end("a", failed=False)
+    assert not attempts._failures
+
+
+def test_success_keeps_count_of_attempts_under_way() -> None:
+    attempts = Attempts(SimClock(), "sign-ins", 2, 60_000)
+    attempts.begin("a")
+    attempts.begin("a")
+    attempts.end("a", failed=False)
+    attempts.succeeded("a")
+    attempts.begin("a")
+    with pytest.raises(Throttled):
+        attempts.begin("a")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from topics.errors import DirectoryLocked
-from topics.storage.fs import RealFs
+from topics.storage.fs import RealFs, is_open_to_others
 from topics.testing import SimClock
 
 pwritev = os.pwritev
@@ -240,3 +240,17 @@ def test_an_unknown_boot_is_never_taken_for_the_same(monkeypatch: pytest.MonkeyP
     first, second = RealFs(), RealFs()
     assert first.boot_id() == first.boot_id()
     assert first.boot_id() != second.boot_id()
+
+
+def test_directories_that_are_made_are_their_owners(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        RealFs().make_dir(str(tmp_path / "data" / "wal"))
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "data", tmp_path / "data" / "wal"):
+        assert path.stat().st_mode & 0o777 == 0o700
+        assert not is_open_to_others(str(path))
+    for mode, is_open in ((0o755, True), (0o701, True), (0o750, False)):
+        (tmp_path / "data").chmod(mode)
+        assert is_open_to_others(str(tmp_path / "data")) is is_open

@@ -77,10 +77,9 @@ def guarded_server(directory: Path, *flags: str) -> Iterator[Guarded]:
 
 
 def set_up_link(server: Served) -> str:
-    """What the first start printed."""
-    said = [line["link"] for line in server.said if line["event"] == "set up"]
-    link: str = said[0] if said else server.wait_for("set up")["link"]
-    return link
+    """What the first start put into a file."""
+    said = [line["file"] for line in server.said if line["event"] == "set up"]
+    return Path(said[0] if said else server.wait_for("set up")["file"]).read_text().strip()
 
 
 def cookie_values(context: BrowserContext) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import logging
 import signal
 import sys
 from collections.abc import Mapping, MutableMapping
@@ -21,9 +22,12 @@ from topics.cli.eventloop import loop_factory
 from topics.clock import SystemClock
 from topics.errors import Damaged, NotUnderstood
 from topics.server.app import Server
-from topics.server.logs import configure
+from topics.server.logs import configure, fields
 from topics.server.openfiles import raise_file_limit
 from topics.settings import TABLE, Setting, Settings, Unit, load, origins, show
+from topics.storage.fs import is_open_to_others
+
+log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -74,8 +78,9 @@ async def _serve(settings: Settings, said: Mapping[str, str]) -> None:
                 gc.freeze()
                 if sys.stderr.isatty():
                     _show_banner(settings, server)
+                _warn_of_others(settings.data_dir)
                 if server.set_up_link:
-                    _show_set_up(server.set_up_link)
+                    _show_set_up(server)
             await stop.wait()
     finally:
         # Those that are left when it could not start belong to a loop that is about to end.
@@ -125,16 +130,26 @@ def _show_banner(settings: Settings, server: Server) -> None:
     )
 
 
-def _show_set_up(link: str) -> None:
-    """The one secret that is printed: it works once, for an hour, and only while there is no user."""
+def _show_set_up(server: Server) -> None:
+    """Show a person the link, which works once, for an hour, while there is no user. What is no terminal is a log, in
+    which a link to become an admin has no place: it goes into a file."""
     if sys.stderr.isatty():
-        said = f"No user yet. Open this within the hour to make the first one, an admin:\n\n    {link}\n"
+        said = f"No user yet. Open this within the hour to make the first one, an admin:\n\n    {server.set_up_link}\n"
     else:
         from msgspec import json
 
-        said = json.encode({"event": "set up", "link": link, "hint": "works once, within the hour"}).decode()
+        hint = "open the link in this file within the hour to make the first user, an admin"
+        said = json.encode({"event": "set up", "file": server.keep_set_up_link(), "hint": hint}).decode()
     sys.stderr.write(said + "\n")
     sys.stderr.flush()
+
+
+def _warn_of_others(directory: str) -> None:
+    """Directories that are made now are their owner's; one that was there before is as somebody made it."""
+    if is_open_to_others(directory):
+        log.warning(
+            "every user of this machine may look into the data directory: chmod 700 it", extra=fields(dir=directory)
+        )
 
 
 def _complain(message: str, code: str) -> None:

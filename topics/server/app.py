@@ -28,7 +28,7 @@ from topics.errors import InvalidSetting
 from topics.server.accesslog import with_access_log, with_refusals_logged
 from topics.server.answers import failure
 from topics.server.audit import Audit
-from topics.server.auth import asks_for_keys, check_bind
+from topics.server.auth import asks_for_keys, check_bind, is_loopback
 from topics.server.connections import Connections
 from topics.server.context import Context
 from topics.server.cors import ANY, Cors
@@ -46,6 +46,7 @@ from topics.server.observing import Observer
 from topics.server.openfiles import connections_max, reserved_files
 from topics.server.overruns import Overruns
 from topics.server.pageorigins import PageOrigins
+from topics.server.setupfile import SetUpFile
 from topics.server.signing import Signing
 from topics.server.table import EVERYTHING, Table
 from topics.server.tracing import spans_for
@@ -94,6 +95,7 @@ class Server:
         self._upkeep = Upkeep(self._context)
         self.set_up_link = ""
         """Where the first user is made, once the server is ready and has none."""
+        self._set_up_file: SetUpFile | None = None
         self.key_count = len(self._context.authenticator)
         self._options = _http_options(settings)
         self._connections = Connections(
@@ -156,11 +158,29 @@ class Server:
             log.warning("authentication is off: everybody who reaches the address may do everything")
             if ANY in self._options.cors.origins:
                 log.warning("TOPICS_CORS_ORIGINS=* without keys: every web page may do everything")
+        elif not is_loopback(self._settings.host):
+            self._warn_of_plain_text()
         self._connections.start()
         self._context.throttle.start(asyncio.get_running_loop())
         self._overruns.start(asyncio.get_running_loop())
         self._upkeep.start(asyncio.get_running_loop())
         self._recovery = asyncio.create_task(self._recover())
+
+    def _warn_of_plain_text(self) -> None:
+        """Keys and cookies are as good as passwords for who reads them on their way."""
+        settings = self._settings
+        if not settings.forwarded:
+            log.warning(
+                "keys and sign-ins cross the network in plain text: put a proxy that speaks TLS in front, and say so "
+                "with TOPICS_FORWARDED=1",
+                extra=fields(host=settings.host),
+            )
+        if self._grpc is not None and settings.grpc_tls_cert is None:
+            log.warning(
+                "keys cross the network in plain text over gRPC: set TOPICS_GRPC_TLS_CERT and TOPICS_GRPC_TLS_KEY, or "
+                "TOPICS_NO_GRPC=1",
+                extra=fields(host=settings.host),
+            )
 
     async def _listen(self) -> asyncio.Server:
         settings = self._settings
@@ -244,10 +264,19 @@ class Server:
             return
         signing = Signing(store.fs, store.directory, self._clock)
         await asyncio.to_thread(signing.load)
+        self._set_up_file = SetUpFile(store.fs, store.directory)
+        await asyncio.to_thread(self._set_up_file.remove)
+        context.door.on_set_up = self._set_up_file.remove
         web = WebSessions(context.accounts, signing, self._clock, self._settings.forwarded)
         context.web = context.authenticator.sessions = web
         if not host.engine.machine.accounts.users:
             self.set_up_link = f"{self.url}{link_to(context.door.offer_set_up())}"
+
+    def keep_set_up_link(self) -> str:
+        """Put the link into a file that only its owner may read, for who cannot be shown it; returns the path."""
+        assert self._set_up_file is not None, "there is a link, so accounts are open"
+        self._set_up_file.write(self.set_up_link)
+        return self._set_up_file.path
 
     def _progress(self, done: float) -> None:
         """Called on the thread that recovers; one assignment needs no lock."""
@@ -307,6 +336,8 @@ class Server:
             if self._context.audit is not None:
                 await self._context.audit.close()
             self._context.hashing.close()
+            if self._set_up_file is not None:
+                await asyncio.to_thread(self._set_up_file.remove)
             if host is not None:
                 await host.close()
             if self._spans is not None:

@@ -1,7 +1,8 @@
 """Attempts that failed, and how long whoever made them has to wait for the next.
 
 The first few are free. From then on each failure doubles the wait, up to a bound; a success forgets them, and so does
-time. What is remembered is bounded: when there are too many names, those that failed longest ago are forgotten.
+time. An attempt between `begin` and `end` counts as one that failed, so that many at once get no further than one after
+the other. What is remembered is bounded: when there are too many names, those that failed longest ago are forgotten.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ NS_PER_MS: Final = 1_000_000
 class _Failures:
     count: int
     last_ms: int
+    pending: int = 0
+    """Attempts under way."""
 
 
 class Attempts:
@@ -38,7 +41,11 @@ class Attempts:
         failures = self._failures.get(name)
         if failures is None:
             return
-        left_ms = failures.last_ms + self._wait_ms(failures.count) - self._now_ms()
+        now_ms = self._now_ms()
+        left_ms = failures.last_ms + self._wait_ms(failures.count) - now_ms
+        if left_ms <= 0 and failures.pending:
+            # Those under way may all fail now. The first one behind a wait that is over goes alone.
+            left_ms = self._wait_ms(failures.count + failures.pending)
         if left_ms > 0:
             raise Throttled(
                 f"too many {self._what} that failed; try again in {-(-left_ms // SECOND_MS)} s",
@@ -46,19 +53,41 @@ class Attempts:
                 retry_after_ms=left_ms,
             )
 
+    def begin(self, name: str) -> None:
+        """An attempt is under way; `end` has to follow."""
+        self.check(name)
+        self._found(name).pending += 1
+
+    def end(self, name: str, *, failed: bool) -> None:
+        failures = self._failures.get(name)
+        if failures is not None:
+            failures.pending = max(0, failures.pending - 1)
+            if not failed and not failures.count and not failures.pending:
+                del self._failures[name]
+        if failed:
+            self.failed(name)
+
     def failed(self, name: str) -> None:
         now_ms = self._now_ms()
-        failures = self._failures.pop(name, None)
-        if failures is None or now_ms - failures.last_ms > FORGOTTEN_MS:
-            failures = _Failures(0, now_ms)
+        failures = self._found(name)
+        if now_ms - failures.last_ms > FORGOTTEN_MS:
+            failures.count = 0
         failures.count += 1
         failures.last_ms = now_ms
+
+    def succeeded(self, name: str) -> None:
+        """Forget the failures of a name; attempts that are still under way stay known."""
+        failures = self._failures.pop(name, None)
+        if failures is not None and failures.pending:
+            self._found(name).pending = failures.pending
+
+    def _found(self, name: str) -> _Failures:
+        """What is remembered of a name, which is then the last one to be forgotten."""
+        failures = self._failures.pop(name, None) or _Failures(0, self._now_ms())
         self._failures[name] = failures
         if len(self._failures) > NAMES_MAX:
             self._failures.popitem(last=False)
-
-    def succeeded(self, name: str) -> None:
-        self._failures.pop(name, None)
+        return failures
 
     def _wait_ms(self, count: int) -> int:
         over = count - self._free_count

@@ -11,8 +11,13 @@ import msgspec
 
 from topics.core.auditchain import AUDIT_TOPIC, Link, follow, link_of
 from topics.engine.engine import Engine
+from topics.engine.host import Host
+from topics.engine.opening import opener
+from topics.errors import DirectoryLocked
 from topics.server.audit import copied_lines
 from topics.server.auditfile import AuditFile
+from topics.settings import Settings
+from topics.storage.fs import RealFs
 
 WINDOW: Final = 500
 """Lines that are looked at between two turns of the loop."""
@@ -124,6 +129,22 @@ def compare(verdict: Verdict, copied: Iterable[Link | None]) -> None:
             verdict.problem = (
                 verdict.problem or f"the file {missing} line {link.seq}, of which {AUDIT_TOPIC} has a copy"
             )
+
+
+async def verify_directory(settings: Settings) -> tuple[Verdict, str]:
+    """The same of a directory that no server has open; why the copy was not looked at, empty when it was.
+
+    Without the copy the end of the chain may be missing unnoticed, so the files alone are no proof."""
+    try:
+        host = await Host.open(opener(settings))
+    except DirectoryLocked:
+        files = AuditFile(RealFs(), settings.data_dir)
+        return await asyncio.to_thread(verify_files, files), "a server has the directory open: ask it, with --url"
+    try:
+        store = host.engine.store
+        return await verify(host.engine, AuditFile(store.fs, store.directory)), ""
+    finally:
+        await host.close()
 
 
 async def verify(engine: Engine, files: AuditFile) -> Verdict:

@@ -7,7 +7,11 @@ work, as a wrong password. A sign-in always begins a session with a new id, what
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from topics.accountmodel import Role, UserState
@@ -32,6 +36,11 @@ ACCOUNT_WAIT_MS_MAX: Final = 30 * SECOND_MS
 """Small, because others can make somebody wait with it."""
 
 
+@dataclass(slots=True)
+class _Outcome:
+    good: bool = False
+
+
 class Door:
     """Where people sign in."""
 
@@ -43,6 +52,8 @@ class Door:
         self._by_account = Attempts(clock, "sign-ins", ACCOUNT_FREE, ACCOUNT_WAIT_MS_MAX)
         self._set_up_token = ""
         self._set_up_until_ms = 0
+        self.on_set_up: Callable[[], None] = lambda: None
+        """Called when the first user was made, on a thread: the link is of no more use."""
 
     # ---- the first user
 
@@ -79,6 +90,7 @@ class Door:
                     raise InvalidRequest("the first user needs an e-mail", field="email", expected="an e-mail address")
                 user = await desk.add_user(email, Role.ADMIN, password, first=True)
                 self._set_up_token = ""
+                await asyncio.to_thread(self.on_set_up)
                 return user
             return await desk.use_link(token, password)
         except Unauthorized:
@@ -91,17 +103,13 @@ class Door:
         email = email.strip().lower()[:300]
         pair = f"{address} {email}"
         checks = ((self._by_pair, pair), (self._by_address, address), (self._by_account, email))
-        for attempts, name in checks:
-            attempts.check(name)
-        user = host.engine.machine.accounts.user_of(email)
-        if user is None or user.disabled or not user.password_hash:
-            await self._hashing.match_nobody(password)
-            good = False
-        else:
-            good = await self._hashing.matches(user.password_hash, password)
-        if not good or user is None:
-            for attempts, name in checks:
-                attempts.failed(name)
+        with self._counted(checks) as outcome:
+            user = host.engine.machine.accounts.user_of(email)
+            if user is None or user.disabled or not user.password_hash:
+                await self._hashing.match_nobody(password)
+            else:
+                outcome.good = await self._hashing.matches(user.password_hash, password)
+        if not outcome.good or user is None:
             raise Unauthorized("the e-mail or the password is wrong")
         self._by_pair.succeeded(pair)
         return await self.begin(host, user.user_id, address, agent)
@@ -123,8 +131,22 @@ class Door:
         """The password of somebody who is signed in already, before something that takes more than a session."""
         user = host.engine.machine.accounts.users[user_id]
         pair = f"{address} {user.email}"
-        self._by_pair.check(pair)
-        if not await self._hashing.matches(user.password_hash, password):
-            self._by_pair.failed(pair)
+        with self._counted(((self._by_pair, pair),)) as outcome:
+            outcome.good = await self._hashing.matches(user.password_hash, password)
+        if not outcome.good:
             raise Unauthorized("the current password is wrong")
         self._by_pair.succeeded(pair)
+
+    @contextmanager
+    def _counted(self, checks: Sequence[tuple[Attempts, str]]) -> Iterator[_Outcome]:
+        """An attempt, which counts from before its password is compared. One that is given up has failed."""
+        for attempts, name in checks:
+            attempts.check(name)
+        for attempts, name in checks:
+            attempts.begin(name)
+        outcome = _Outcome()
+        try:
+            yield outcome
+        finally:
+            for attempts, name in checks:
+                attempts.end(name, failed=not outcome.good)

@@ -168,6 +168,8 @@ IOVECS_PER_WRITE = 1024
 """Linux's IOV_MAX: one system call takes no more buffers than this."""
 
 NEW_FILE_PERMISSIONS = 0o640
+NEW_DIRECTORY_PERMISSIONS = 0o700
+OTHERS_PERMISSIONS = 0o007
 SECRET_FILE_PERMISSIONS = 0o600
 LOCK_NOTE_BYTES_MAX = 200
 NO_PREALLOCATION = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS})
@@ -364,7 +366,7 @@ class RealFs:
             self.sync_dir(os.path.dirname(present))
         for directory in reversed(missing):
             with suppress(FileExistsError):
-                os.mkdir(directory)
+                os.mkdir(directory, NEW_DIRECTORY_PERMISSIONS)
             self.sync_dir(os.path.dirname(directory))
         if not os.path.isdir(path):
             raise OSError(errno.ENOTDIR, "a file is where a directory should be", path)
@@ -434,6 +436,11 @@ class RealFs:
 
     def restrict(self, path: str) -> None:
         os.chmod(path, SECRET_FILE_PERMISSIONS)
+
+
+def is_open_to_others(path: str) -> bool:
+    """Whether every user of this machine may look into a directory, or change it."""
+    return bool(os.stat(path).st_mode & OTHERS_PERMISSIONS)
 
 
 def _read_boot_id() -> str:
