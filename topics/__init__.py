@@ -108,6 +108,7 @@ from topics.pipelinemodel import (
     RouteProgress,
     RunState,
 )
+from topics.producermodel import ForgottenProducer, ProducerState
 from topics.routermodel import Guarantee, RouterConfig, RouterDropped, RouterState
 from topics.sqlmodel import SqlColumn, SqlResult, SqlTombstone
 from topics.tablemodel import TableColumn, TableConfig, TableDropped, TableFormat, TableRoute, TableState
@@ -177,6 +178,7 @@ __all__ = [
     "ExtendedLeases",
     "Failure",
     "FileCursors",
+    "ForgottenProducer",
     "Gap",
     "Group",
     "GroupBatch",
@@ -224,6 +226,7 @@ __all__ = [
     "PipelineTable",
     "PlacedGroup",
     "Producer",
+    "ProducerState",
     "Published",
     "Purged",
     "Queue",

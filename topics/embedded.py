@@ -26,12 +26,14 @@ from topics.core.commands import (
     Delete,
     Drop,
     DropArchive,
+    ForgetProducer,
     Publish,
     ReportArchive,
     Stage,
 )
 from topics.core.cut import Shape
 from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_key
+from topics.core.forget import page_of
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
 from topics.core.records import Records
@@ -61,6 +63,7 @@ from topics.model import (
     TopicState,
     Written,
 )
+from topics.producermodel import ForgottenProducer, ProducerPage
 from topics.savefile import PathLike
 from topics.settings import Settings
 from topics.sqlengine.runner import Runner
@@ -261,6 +264,13 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
 
     async def abort(self, stages: Sequence[str]) -> Aborted:
         return await self._submit(Abort(tuple(stages)), Aborted)
+
+    async def producers(self, topic: str | None, *, prefix: str, after: str, limit: int) -> ProducerPage:
+        await _give_way()
+        return page_of(self._open_host().engine.machine, topic, prefix, after, limit)
+
+    async def forget_producer(self, producer_id: str, topic: str | None) -> ForgottenProducer:
+        return await self._submit(ForgetProducer(producer_id, topic), ForgottenProducer)
 
     # ---- the whole of it
 

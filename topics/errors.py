@@ -38,6 +38,7 @@ TopicsError
 │   ├── MessageLeased           409  message_leased
 │   ├── LeaseLost               409  lease_lost
 │   ├── ProducerFenced          409  producer_fenced
+│   ├── TooManyProducers        409  too_many_producers
 │   └── StageConflict           409  stage_conflict
 ├── ConfirmationNeeded          412  confirmation_needed
 ├── PayloadTooLarge             413  payload_too_large
@@ -294,6 +295,13 @@ class ProducerFenced(Conflict):
     """A newer epoch of the same producer has already written."""
 
     code = "producer_fenced"
+
+
+class TooManyProducers(Conflict):
+    """A new producer cannot be remembered for good; one that is no longer used has to be forgotten first."""
+
+    code = "too_many_producers"
+    grpc_code = "RESOURCE_EXHAUSTED"
 
 
 class StageConflict(Conflict):

@@ -95,7 +95,8 @@ STAGES_PER_BATCH_MAX: Final = 4096
 
 PUBLISHED_ANSWERS_MAX: Final = 65_536
 PUBLISHED_KEPT_MS: Final = 1 * DAY_MS
-"""How many answers to a publish are kept, and how long, so that a repeated one gets the first answer."""
+"""How many answers to a publish are kept, and how long, so that a repeated one gets the first answer. The answer to the
+newest epoch of a producer is kept for good, and not counted here."""
 
 PACKED_TEXT_BYTES_MAX: Final = 4 * MIB
 """A log with less to seal shares a segment with others."""
@@ -348,6 +349,9 @@ PRODUCER_WINDOW_MS: Final = 1 * DAY_MS
 PRODUCER_RUN_SPAN_MS: Final = PRODUCER_WINDOW_MS // 96
 """A producer's writes are remembered in runs that share one expiry; a run covers at most this long."""
 
+PRODUCERS_MAX: Final = 131_072
+"""Producers whose newest epoch is kept for good: so many that publish batches, and so many in each partition."""
+
 DEDUPE_KEYS_MAX: Final = 1_048_576
 """Idempotency keys and producers remembered by one partition; about 250 bytes each."""
 
@@ -403,7 +407,7 @@ assert PRIORITY_MIN < 0 < PRIORITY_MAX
 assert LEASE_MS_MIN < LEASE_MS_DEFAULT < LEASE_MS_MAX
 assert IDEMPOTENCY_WINDOW_MS_DEFAULT <= PRODUCER_WINDOW_MS
 assert PRODUCER_WINDOW_MS % PRODUCER_RUN_SPAN_MS == 0
-assert DEDUPE_KEYS_MAX <= DEDUPE_RUNS_MAX
+assert PRODUCERS_MAX <= DEDUPE_KEYS_MAX <= DEDUPE_RUNS_MAX
 assert DEDUPE_EXPIRED_PER_WRITE_MAX >= 2, "fewer would let dead entries pile up"
 assert CLAIM_MAX_DEFAULT <= CLAIM_MAX_MAX
 assert CLAIM_WAIT_MS_MAX <= WAIT_MS_MAX

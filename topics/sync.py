@@ -417,4 +417,6 @@ class Client(Face[client.Client]):
     stage = blocking(client.Client.stage)
     publish = blocking(client.Client.publish)
     abort = blocking(client.Client.abort)
+    producers = iterating(client.Client.producers)
+    forget_producer = blocking(client.Client.forget_producer)
     backup = blocking(client.Client.backup)

@@ -111,3 +111,43 @@ async def test_a_stage_survives_a_restart(tmp_path: Path, form: str) -> None:
     async with opened(form, tmp_path) as client:
         await client.publish(["s1"], producer=("shop", 1))
         assert await everything(client, "orders") == [["kept"]]
+
+
+@each_form
+@on_loop
+async def test_producers_are_listed_and_forgotten(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        orders = client.topic("orders")
+        for name in ("shop/ü", "~job", "till"):
+            async with orders.producer(id=name, epoch=7) as producer:
+                await producer.send(name)
+        await client.stage("s1", "orders", [{"data": "order"}])
+        await client.publish(["s1"], producer=("nightly", 3))
+        found = [producer async for producer in client.producers("orders")]
+        shown = [(producer.producer_id, producer.epoch, producer.sequence, producer.one_off) for producer in found]
+        assert shown == [("shop/ü", 7, 0, False), ("till", 7, 0, False), ("~job", 7, 0, True)]
+        assert [producer async for producer in client.producers("orders", prefix="ti")] == [found[1]]
+        (nightly,) = [producer async for producer in client.producers()]
+        assert (nightly.producer_id, nightly.epoch, nightly.sequence) == ("nightly", 3, None)
+        assert nightly.last_used_ts >= found[1].last_used_ts > 0
+        for topic, name in (("orders", "shop/ü"), (None, "nightly")):
+            gone = await client.forget_producer(name, topic=topic)
+            assert gone == topics.ForgottenProducer(producer_id=name, forgotten=True, topic=topic)
+            assert not (await client.forget_producer(name, topic=topic)).forgotten
+        assert [producer.producer_id async for producer in client.producers("orders")] == ["till", "~job"]
+        assert [producer async for producer in client.producers()] == []
+        with pytest.raises(errors.InvalidRequest):
+            await client.forget_producer("x" * 200)
+        with pytest.raises(errors.TopicNotFound):
+            await client.forget_producer("till", topic="nothing")
+
+
+@each_form
+@on_loop
+async def test_many_producers_come_in_pages(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topics.client.client.PRODUCERS_PAGE", 2)
+    async with opened(form, tmp_path) as client:
+        for name in "edcba":
+            async with client.topic("t").producer(id=name) as producer:
+                await producer.send(1)
+        assert [producer.producer_id async for producer in client.producers("t")] == list("abcde")

@@ -13,7 +13,7 @@ import numpy as np
 
 from topics.core import batch as batches
 from topics.core.batch import Batch
-from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, Stage
+from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, ForgetProducer, Publish, Stage
 from topics.core.cut import PLAIN, Shape, cut
 from topics.core.dedupe import DedupeKey
 from topics.core.log import Log
@@ -79,6 +79,9 @@ class Rig:
 
     def abort(self, *stages: str) -> Any:
         return self.step(Abort(stages)).reply
+
+    def forget(self, producer_id: str, topic: str | None = None) -> Any:
+        return self.step(ForgetProducer(producer_id, topic)).reply
 
     def decide(self, *stages: str, producer_id: str = "p", epoch: int = 1) -> Batch:
         found = self.step(Publish(stages, producer_id, epoch)).reply

@@ -17,7 +17,8 @@ from topics.core.dedupe import (
     check_producer_key,
     chunk_is_dead,
 )
-from topics.errors import InvalidRequest, ProducerFenced, Throttled
+from topics.core.fence import Fence, state_of
+from topics.errors import InvalidRequest, ProducerFenced, Throttled, TooManyProducers
 from topics.limits import PRODUCER_RUN_SPAN_MS, PRODUCER_WINDOW_MS
 
 WINDOW_MS = 1000
@@ -71,7 +72,8 @@ def test_a_producer_is_found_by_sequence_in_its_epoch() -> None:
     assert table.lookup(ProducerKey("p", 1, 10), T0_MS, 0) == Hit(100, 2, T0_MS)
     assert table.lookup(ProducerKey("p", 1, 11), T0_MS, 0) is None
     assert table.lookup(ProducerKey("p", 1, 12), T0_MS + PRODUCER_WINDOW_MS, 0) == Hit(200, 5, T0_MS)
-    assert table.lookup(ProducerKey("p", 1, 12), T0_MS + PRODUCER_WINDOW_MS + 1, 0) is None
+    assert table.lookup(ProducerKey("p", 1, 10), T0_MS + PRODUCER_WINDOW_MS + 1, 0) is None
+    assert table.lookup(ProducerKey("p", 1, 12), T0_MS + 99 * PRODUCER_WINDOW_MS, 0) == Hit(200, 5, T0_MS)
     assert table.lookup(ProducerKey("q", 1, 10), T0_MS, 0) is None
 
 
@@ -143,9 +145,9 @@ def test_recording_a_write_again_changes_nothing() -> None:
 
 def test_the_producer_that_was_quiet_longest_goes_first() -> None:
     table = Dedupe()
-    table.record(ProducerKey("busy", 1, 0), T0_MS, 1, 1)
-    table.record(ProducerKey("quiet", 1, 0), T0_MS, 2, 1)
-    table.record(ProducerKey("busy", 1, 1), T0_MS + PRODUCER_WINDOW_MS, 3, 1)
+    table.record(ProducerKey("~busy", 1, 0), T0_MS, 1, 1)
+    table.record(ProducerKey("~quiet", 1, 0), T0_MS, 2, 1)
+    table.record(ProducerKey("~busy", 1, 1), T0_MS + PRODUCER_WINDOW_MS, 3, 1)
     table.admit(IdempotencyKey("x"), T0_MS + PRODUCER_WINDOW_MS + 1, WINDOW_MS)
     assert len(table) == 3, "busy and its two runs"
 
@@ -163,22 +165,137 @@ def test_a_late_low_sequence_is_not_dropped_with_the_dead_runs_behind_it() -> No
     assert table.lookup(ProducerKey("p", 1, 5), late, 0) == Hit(9001, 1, late)
 
 
-def test_an_idle_producer_is_forgotten_with_its_epoch() -> None:
+def test_an_idle_producer_leaves_its_newest_epoch_and_write() -> None:
     table = Dedupe()
-    table.record(ProducerKey("old", 5, 0), T0_MS, 1, 1)
-    table.record(ProducerKey("busy", 1, 0), T0_MS, 2, 1)
+    for sequence in range(50):
+        table.record(ProducerKey("old", 5, 3 * sequence), T0_MS, 1 + 10 * sequence, 2)
     late = T0_MS + PRODUCER_WINDOW_MS + 1
-    table.record(ProducerKey("busy", 1, 1), late, 3, 1)
-    assert table.lookup(ProducerKey("old", 1, 0), late, 0) is None
     table.admit(ProducerKey("new", 1, 0), late, 0)
-    assert table.lookup(ProducerKey("busy", 1, 1), late, 0) is not None
-    assert len(table) <= 3
+    assert len(table) == 1, "a fence"
+    assert table.lookup(ProducerKey("old", 5, 147), late, 0) == Hit(491, 2, T0_MS)
+    assert table.lookup(ProducerKey("old", 5, 144), late, 0) is None
+    assert table.lookup(ProducerKey("old", 6, 0), late, 0) is None
+    with pytest.raises(ProducerFenced) as caught:
+        table.lookup(ProducerKey("old", 4, 0), late, 0)
+    assert caught.value.detail == {"producer_id": "old", "epoch": 4, "current_epoch": 5}
+
+
+def test_a_one_off_producer_leaves_nothing_after_a_day() -> None:
+    table = Dedupe()
+    table.record(ProducerKey("~job", 5, 0), T0_MS, 1, 1)
+    late = T0_MS + PRODUCER_WINDOW_MS + 1
+    assert table.lookup(ProducerKey("~job", 1, 0), late, 0) is None
+    table.admit(ProducerKey("new", 1, 0), late, 0)
+    assert len(table) == 0
+
+
+def test_a_busy_producer_keeps_its_newest_write_when_it_is_old() -> None:
+    table = Dedupe()
+    table.record(ProducerKey("p", 1, 900), T0_MS, 1, 1)
+    late = T0_MS + PRODUCER_WINDOW_MS + 1
+    table.record(ProducerKey("p", 1, 5), late, 2, 1)
+    for _ in range(10):
+        table.admit(ProducerKey("p", 1, 6), late, 0)
+    assert table.lookup(ProducerKey("p", 1, 900), late, 0) == Hit(1, 1, T0_MS)
+
+
+@pytest.mark.parametrize("again", [4, 5, 6])
+def test_a_sequence_used_again_leaves_the_newest_write_of_its_run(again: int) -> None:
+    table = Dedupe()
+    for sequence in range(4, 8):
+        table.record(ProducerKey("p", 1, sequence), T0_MS, 10 * sequence, 10)
+    late = T0_MS + PRODUCER_WINDOW_MS + 1
+    table.record(ProducerKey("p", 1, again), late, 500, 1)
+    chunk = table.take_chunk()
+    assert chunk is not None
+    for one in (table, reload([chunk], late)):
+        assert one.lookup(ProducerKey("p", 1, again), late, 0) == Hit(500, 1, late)
+        assert one.lookup(ProducerKey("p", 1, 7), late, 0) == Hit(70, 10, T0_MS)
+
+
+def test_a_fence_wakes_with_the_next_write_of_its_producer() -> None:
+    table = Dedupe()
+    table.record(ProducerKey("p", 3, 7), T0_MS, 1, 1)
+    table.take_chunk()
+    late = T0_MS + 5 * PRODUCER_WINDOW_MS
+    table.retire(late)
+    fence = table.fence("p")
+    assert fence is not None and table.changed_fences == {"p"} and table.fenced() == {"p"}
+    again = Dedupe()
+    again.load_fence("p", fence)
+    for one in (table, again):
+        one.changed_fences.clear()
+        one.record(ProducerKey("p", 3, 8), late, 2, 1)
+        assert one.lookup(ProducerKey("p", 3, 7), late, 0) is None, "another one is the newest now"
+        assert one.lookup(ProducerKey("p", 3, 8), late, 0) == Hit(2, 1, late)
+        assert one.fence("p") is None and one.changed_fences == {"p"}
+    one.record(ProducerKey("p", 4, 0), late, 3, 1)
+    assert lookup(one, ProducerKey("p", 3, 8), late) == "fenced"
+
+
+def test_a_fence_of_an_older_epoch_wakes_for_nobody() -> None:
+    table = Dedupe()
+    table.load_fence("p", Fence(5, 0, 1, 1, T0_MS))
+    table.record(ProducerKey("p", 4, 9), T0_MS, 9, 1)
+    assert table.lookup(ProducerKey("p", 5, 0), T0_MS, 0) == Hit(1, 1, T0_MS)
+
+
+def test_too_many_producers_refuse_new_ones_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PRODUCERS_MAX", 2)
+    table = Dedupe()
+    late = T0_MS + PRODUCER_WINDOW_MS + 1
+    table.record(ProducerKey("asleep", 1, 0), T0_MS, 1, 1)
+    table.record(ProducerKey("~job", 1, 0), T0_MS, 3, 1)
+    table.record(ProducerKey("awake", 1, 0), late, 2, 1)
+    with pytest.raises(TooManyProducers) as caught:
+        table.admit(ProducerKey("new", 1, 0), late, 0)
+    assert caught.value.detail == {"producer_id": "new", "max": 2}
+    assert "topics producer forget" in caught.value.message
+    for known in ("asleep", "awake", "~new"):
+        table.admit(ProducerKey(known, 1, 1), late, 0)
+    table.forget("asleep", late)
+    table.admit(ProducerKey("new", 1, 0), late, 0)
+    table.record(ProducerKey("new", 1, 0), late, 4, 1)
+    table.forget("awake", late)
+    table.admit(ProducerKey("newer", 1, 0), late, 0)
+
+
+def test_a_forgotten_producer_stays_forgotten_after_a_restart() -> None:
+    table = Dedupe()
+    table.record(ProducerKey("p", 5, 1), T0_MS, 1, 1)
+    table.record(ProducerKey("q", 5, 1), T0_MS, 2, 1)
+    first = table.take_chunk()
+    table.forget("p", T0_MS + 7)
+    second = table.take_chunk()
+    table.record(ProducerKey("p", 1, 1), T0_MS + 8, 3, 1)
+    third = table.take_chunk()
+    assert first is not None and second is not None and third is not None
+    forgotten = reload([first, second], T0_MS + 9)
+    assert not forgotten.knows("p") and forgotten.knows("q")
+    again = reload([first, second, third], T0_MS + 9)
+    assert again.lookup(ProducerKey("p", 1, 1), T0_MS + 9, 0) == Hit(3, 1, T0_MS + 8)
+    end = T0_MS + PRODUCER_WINDOW_MS
+    assert (chunk_is_dead(first, end + 1, 0), chunk_is_dead(second, end + 7, 0)) == (True, False)
+    assert not reload([first, second], end + 8).knows("p"), "also when both are dead and not removed yet"
+
+
+def test_what_is_remembered_of_producers_can_be_listed() -> None:
+    table = Dedupe()
+    table.record(ProducerKey("asleep", 2, 3), T0_MS, 1, 1)
+    late = T0_MS + PRODUCER_WINDOW_MS + 1
+    table.retire(late)
+    table.record(ProducerKey("~awake", 4, 5), late, 1, 1)
+    table.record(ProducerKey("~awake", 4, 6), late + 1, 2, 1)
+    assert sorted(table.producers()) == ["asleep", "~awake"]
+    assert table.producer("asleep") == state_of("asleep", 2, 3, T0_MS)
+    assert table.producer("~awake") == state_of("~awake", 4, 6, late + 1)
+    assert table.producer("nobody") is None
 
 
 def test_idle_producers_leave_a_few_at_a_time() -> None:
     table = Dedupe()
     for number in range(100):
-        table.record(ProducerKey(f"p{number}", 1, 0), T0_MS, number + 1, 1)
+        table.record(ProducerKey(f"~p{number}", 1, 0), T0_MS, number + 1, 1)
     before = len(table)
     late = T0_MS + PRODUCER_WINDOW_MS + 1
     table.admit(ProducerKey("new", 1, 0), late, 0)
@@ -276,7 +393,7 @@ def test_clear_forgets_everything() -> None:
 
 KEYS = st.one_of(
     st.builds(IdempotencyKey, st.sampled_from("abcd")),
-    st.builds(ProducerKey, st.sampled_from("pq"), st.integers(0, 2), st.integers(0, 6)),
+    st.builds(ProducerKey, st.sampled_from(["p", "~q"]), st.integers(0, 2), st.integers(0, 6)),
 )
 LONG_PAUSE_MS = PRODUCER_WINDOW_MS // 2 + PRODUCER_RUN_SPAN_MS
 """One leaves a producer's run alive and two kill all of it: an entry never depends on the rest of its run."""
@@ -291,7 +408,7 @@ def lookup(table: Dedupe, key: DedupeKey, now_ms: int) -> Hit | str | None:
 
 
 class Oracle:
-    """Every write ever recorded, in a list; of producers the newest epoch that is not forgotten."""
+    """Every write ever recorded, in a list; of producers the newest epoch, and of it what is not forgotten."""
 
     def __init__(self) -> None:
         self.writes: list[tuple[DedupeKey, Hit]] = []
@@ -305,12 +422,15 @@ class Oracle:
             for other, hit in self.writes
             if isinstance(other, ProducerKey) and other.producer_id == key.producer_id
         ]
-        if not mine or now_ms - max(hit.ts for _, hit in mine) > PRODUCER_WINDOW_MS:
+        one_off = key.producer_id.startswith("~")
+        if not mine or (one_off and now_ms - max(hit.ts for _, hit in mine) > PRODUCER_WINDOW_MS):
             return None
         epoch = mine[-1][0].epoch
         if key.epoch < epoch:
             return "fenced"
-        alive = [hit for other, hit in mine if other == key and now_ms - hit.ts <= PRODUCER_WINDOW_MS]
+        newest = max(other.sequence for other, _ in mine if other.epoch == epoch)
+        kept = not one_off and key == ProducerKey(key.producer_id, epoch, newest)
+        alive = [hit for other, hit in mine if other == key and (kept or now_ms - hit.ts <= PRODUCER_WINDOW_MS)]
         return (alive[-1].first_seq, alive[-1].count) if alive else None
 
 

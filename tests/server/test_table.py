@@ -89,6 +89,8 @@ SCOPES = {
     "GET /v0/pipelines/{pipeline}/logs": Scope.READ,
     "POST /v0/topics/{topic}/stage": Scope.WRITE,
     "POST /v0/publish": Scope.WRITE,
+    "GET /v0/producers": Scope.ADMIN,
+    "DELETE /v0/producers": Scope.ADMIN,
     "POST /v0/abort": Scope.WRITE,
     "POST /v0/sql": NO_SCOPE,
     "POST /v0/watch": Scope.READ,

@@ -118,6 +118,33 @@ def test_a_stream_is_copied_once_however_often_it_is_started(
     assert stages(topics_server) == 0
 
 
+def test_a_lost_commit_adds_nothing_after_many_batches_of_others(
+    spark: SparkSession, topics_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topics.core.batch.PUBLISHED_ANSWERS_MAX", 4)
+    fill(topics_server, "from", *range(500))
+    frame = stream(spark, topics_server, "from").select("data")
+    copy(frame, topics_server, "to", tmp_path / "checkpoint")
+    lost = tmp_path / "checkpoint" / "commits" / "0"
+    lost.unlink()
+    lost.with_name(".0.crc").unlink(missing_ok=True)
+    with topics_server.client() as client:
+        for number in range(20):
+            client.topic("other").write(number)
+            client.stage("s", "other", [{"data": number}])
+            client.publish(["s"], producer=(f"other-{number % 6}", number))
+    topics_server.pass_time(40 * 24 * 3_600_000)
+    copy(frame, topics_server, "to", tmp_path / "checkpoint")
+    assert datas(topics_server, "to") == list(range(500))
+
+
+def test_a_job_without_an_id_is_not_remembered_for_good(spark: SparkSession, topics_server: RunningServer) -> None:
+    save(spark.range(3).selectExpr("id AS data"), topics_server, "t")
+    save(spark.range(3).selectExpr("id AS data"), topics_server, "t", jobId="nightly")
+    with topics_server.client() as client:
+        assert [producer.one_off for producer in client.producers()] == [False, True]
+
+
 def test_each_job_comes_when_its_time_has_come(spark: SparkSession, topics_server: RunningServer) -> None:
     def done() -> list[Any]:
         """The jobs that can be had, which are then done."""

@@ -38,7 +38,7 @@ HELP_FLAGS = {"--help", "-h"}
 COMPLETING = "__complete"
 """What the script of a shell calls with a command line that is not finished, to be told names."""
 SECTIONS = {
-    "Records": ("write", "read", "tail", "delete", "topic", "group", "router", "sql"),
+    "Records": ("write", "read", "tail", "delete", "topic", "group", "router", "producer", "sql"),
     "Jobs": ("work", "queue", "heap", "dlq"),
     "Server": ("serve", "stat", "doctor", "bench", "settings"),
     "Pipeline": ("table", "pipeline", "cdc", "lake", "export", "import", "redrive"),

@@ -31,6 +31,7 @@ from topics.errors import InvalidRequest
 from topics.heapmodel import HeapInfo
 from topics.model import Aborted, Dropped, Gap, Page, Published, Record, StageState, TopicState
 from topics.pipelinemodel import PipelineState
+from topics.producermodel import ForgottenProducer, ProducerState
 from topics.routermodel import RouterState
 from topics.savefile import PathLike, save
 from topics.sqlmodel import SqlResult
@@ -38,6 +39,7 @@ from topics.tablemodel import TableState
 
 OnProgress = Callable[[int, int], None]
 HEAPS_PAGE: Final = 100
+PRODUCERS_PAGE: Final = 1000
 
 
 class Client:
@@ -322,6 +324,32 @@ class Client:
     async def abort(self, stages: Sequence[str]) -> Aborted:
         """Throw stages away; the answer names those that were there."""
         return await self._transport.abort(stages)
+
+    # ---- producers
+
+    async def producers(self, topic: str | None = None, *, prefix: str = "") -> AsyncIterator[ProducerState]:
+        """The producers that the server remembers, in order of their ids: of batches, or of records of one topic.
+
+            async for producer in client.producers("orders"):
+                print(producer.producer_id, producer.last_used_ts)
+
+        Ids that begin with `~` are forgotten after a day; all others stay until `forget_producer`.
+        """
+        after = ""
+        while True:
+            page = await self._transport.producers(topic, prefix=prefix, after=after, limit=PRODUCERS_PAGE)
+            for producer in page.producers:
+                yield producer
+            after = page.next_after
+            if not after:
+                return
+
+    async def forget_producer(self, producer_id: str, *, topic: str | None = None) -> ForgottenProducer:
+        """Forget a producer that is never used again: of batches, or of records of one topic.
+
+        Nothing fences it or tells its repeated writes from new ones after this.
+        """
+        return await self._transport.forget_producer(producer_id, topic)
 
 
 def _places(

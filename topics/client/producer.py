@@ -28,6 +28,7 @@ from topics.client.room import Room
 from topics.client.transport import Transport
 from topics.clock import SystemClock
 from topics.errors import InvalidRequest, ShuttingDown, TopicNotFound
+from topics.producermodel import ONE_OFF_MARK
 from topics.wire.routing import partition_of
 
 UNSEEN_FAILURES_MAX: Final = 1000
@@ -41,8 +42,10 @@ class Producer:
     def __init__(self, transport: Transport, on_closed: Callable[[Producer], None], options: ProducerFields) -> None:
         self._transport = transport
         self._on_closed = on_closed
+        # Without a name nobody uses the id again after this process, so the server need not remember it for good.
+        own_id = f"{ONE_OFF_MARK}{secrets.token_urlsafe(ID_BYTES)}"
         # The time is an epoch that grows from one life of a named producer to the next.
-        named: dict[str, Any] = {"id": secrets.token_urlsafe(ID_BYTES), "epoch": SystemClock().now_ms(), **options}
+        named: dict[str, Any] = {"id": own_id, "epoch": SystemClock().now_ms(), **options}
         self._options = ProducerOptions(**named)
         self._room = Room(self._options.buffer_bytes_max)
         self._lanes: dict[tuple[str, int], Lane] = {}

@@ -46,13 +46,19 @@ from topics.model import (
     TopicState,
     Written,
 )
-from topics.wire.cursor import encode_cursor
+from topics.producermodel import ForgottenProducer, ProducerPage, ProducerState
+from topics.wire.cursor import decode_cursor, encode_cursor
 
 BACKUP_SILENCE_MS = 60_000
 """How long the next bytes of a backup may take."""
 
 PREFETCHED_PAGES = 2
 """Pages that are fetched while the reader is still busy with earlier ones."""
+
+
+class _Producers(msgspec.Struct):
+    producers: tuple[ProducerState, ...]
+    next_cursor: str = ""
 
 
 class _Page(msgspec.Struct):
@@ -198,6 +204,19 @@ class Remote(RemoteJobs, RemoteGroups, RemoteRouters, RemoteCatalog, RemoteSql):
     async def abort(self, stages: Sequence[str]) -> Aborted:
         body = plain_body({"stages": list(stages)})
         return decoded(await self._caller.call("POST", "/v0/abort", body, repeatable=True), Aborted)
+
+    async def producers(self, topic: str | None, *, prefix: str, after: str, limit: int) -> ProducerPage:
+        given = {"topic": topic, "prefix": prefix, "cursor": encode_cursor(after) if after else ""}
+        query = {name: value for name, value in given.items() if value} | {"page_size": str(limit)}
+        answer = await self._caller.call("GET", f"/v0/producers?{urlencode(query)}", repeatable=True)
+        found = decoded(answer, _Producers)
+        return ProducerPage(producers=found.producers, next_after=decode_cursor(found.next_cursor))
+
+    async def forget_producer(self, producer_id: str, topic: str | None) -> ForgottenProducer:
+        # Not repeatable: the producer may have begun again meanwhile.
+        query = {"producer_id": producer_id} | ({} if topic is None else {"topic": topic})
+        path = f"/v0/producers?{urlencode(query)}"
+        return decoded(await self._caller.call("DELETE", path, repeatable=False), ForgottenProducer)
 
     # ---- the whole of it
 

@@ -6,6 +6,7 @@ from itertools import count
 from secrets import token_hex
 
 from topics.clock import SystemClock
+from topics.producermodel import ONE_OFF_MARK
 
 
 class Sequence:
@@ -16,7 +17,7 @@ class Sequence:
     """
 
     def __init__(self, producer_id: str = "") -> None:
-        self.producer_id = producer_id or f"sdk-{token_hex(8)}"
+        self.producer_id = producer_id or f"{ONE_OFF_MARK}sdk-{token_hex(8)}"
         self.epoch = SystemClock().now_ms()
         self._numbers = count()
 

@@ -34,6 +34,7 @@ from topics.model import (
     TopicState,
     Written,
 )
+from topics.producermodel import ForgottenProducer, ProducerPage
 
 T = TypeVar("T", covariant=True)
 
@@ -197,6 +198,10 @@ class Transport(JobTransport, GroupTransport, RouterTransport, CatalogTransport,
     async def publish(self, stages: Sequence[str], *, producer: tuple[str, int]) -> Published: ...
 
     async def abort(self, stages: Sequence[str]) -> Aborted: ...
+
+    async def producers(self, topic: str | None, *, prefix: str, after: str, limit: int) -> ProducerPage: ...
+
+    async def forget_producer(self, producer_id: str, topic: str | None) -> ForgottenProducer: ...
 
     def backup(self, *, gzip_level: int) -> AbstractAsyncContextManager[ByteStream]:
         """A backup archive of the moment when this is entered; leaving it early gives up the rest."""

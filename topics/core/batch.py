@@ -13,8 +13,10 @@ and then all of it at one moment (`engine/visibility.py`).
 A job may wait (`core/waits.py`): the stage keeps what was said of it, and the times that follow from that and from the
 moment of the decision are stored with the jobs, the same whatever crashes in between.
 
-The answer is kept for `(producer, epoch)`, so publishing twice gives the first answer: for a day, and that of a
-producer's newest epoch for as long as there is room, because somebody who was away for a week repeats that one.
+The answer is kept for `(producer, epoch)`, so publishing twice gives the first answer. The answer to the newest epoch
+of a producer, and with it the fence against older ones, is kept until the producer is forgotten by command: a program
+that was away for months may repeat its last batch. Answers to older epochs, and those of producers with a one-off id
+(`core/fence.py`), are kept for a day, and fewer when there are many.
 """
 
 from __future__ import annotations
@@ -31,7 +33,17 @@ from topics.core import volatile
 from topics.core.block import Block
 from topics.core.commands import Publish, Stage
 from topics.core.delay import check_delay
-from topics.core.facts import Appended, BatchDecided, BatchFinished, StageDropped, StageOpened, encode
+from topics.core.facts import (
+    Appended,
+    BatchDecided,
+    BatchFact,
+    BatchFinished,
+    ProducerForgotten,
+    StageDropped,
+    StageOpened,
+    encode,
+)
+from topics.core.fence import is_one_off, no_room
 from topics.core.log import SEQ_BASE, Log
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.records import Records
@@ -49,6 +61,7 @@ from topics.errors import (
 )
 from topics.limits import (
     PRODUCER_ID_BYTES_MAX,
+    PRODUCERS_MAX,
     PUBLISHED_ANSWERS_MAX,
     PUBLISHED_KEPT_MS,
     STAGE_ID_BYTES_MAX,
@@ -89,8 +102,10 @@ class Batches:
     stages: dict[str, OpenStage] = field(default_factory=dict)
     by_producer: OrderedDict[tuple[str, int], Batch] = field(default_factory=OrderedDict)
     newest_epoch: dict[str, int] = field(default_factory=dict)
-    aging: OrderedDict[tuple[str, int], None] = field(default_factory=OrderedDict)
-    """Batches that are not a day old, oldest first."""
+    passing: OrderedDict[tuple[str, int], None] = field(default_factory=OrderedDict)
+    """Batches that are forgotten after a day, roughly oldest first: of older epochs, and of one-off producers."""
+    kept_count: int = 0
+    """Producers in `newest_epoch` that are not one-off."""
     changed_stages: set[str] = field(default_factory=set)
     changed_batches: set[tuple[str, int]] = field(default_factory=set)
     """Stages and batches that a checkpoint has to write anew."""
@@ -109,7 +124,7 @@ class Batches:
         """Stages nobody published in time."""
         return [s.stage for s in self.stages.values() if not s.decided and s.expires_ms <= now_ms]
 
-    def apply(self, machine: Machine, fact: StageOpened | StageDropped | BatchDecided | BatchFinished) -> None:
+    def apply(self, machine: Machine, fact: BatchFact) -> None:
         match fact:
             case StageOpened():
                 log = machine.logs.get(fact.log_id) or Log(fact.log_id, fact.topic, fact.partition, 0, machine.totals)
@@ -128,49 +143,66 @@ class Batches:
                     self.changed_stages.add(stage)
             case BatchFinished():
                 self._finish(machine, fact)
+            case ProducerForgotten():
+                self.forget_producer(fact.producer_id)
             case _:
                 assert_never(fact)
 
     def _put(self, batch: Batch) -> None:
         key = (batch.producer_id, batch.epoch)
-        newest = self.newest_epoch.get(batch.producer_id, batch.epoch)
-        if newest < batch.epoch and (batch.producer_id, newest) not in self.aging:
-            self._forget((batch.producer_id, newest))
+        newest = self.newest_epoch.get(batch.producer_id)
+        if newest is None:
+            self.kept_count += not is_one_off(batch.producer_id)
         self.by_producer[key] = batch
-        self.aging[key] = None
-        self.newest_epoch[batch.producer_id] = max(newest, batch.epoch)
+        self.newest_epoch[batch.producer_id] = batch.epoch if newest is None else max(newest, batch.epoch)
         self.changed_batches.add(key)
-        while len(self.by_producer) > PUBLISHED_ANSWERS_MAX and self._forget_oldest():
+        if is_one_off(batch.producer_id) or self.newest_epoch[batch.producer_id] != batch.epoch:
+            self.passing[key] = None
+        if newest is not None and newest < batch.epoch:
+            self._supersede((batch.producer_id, newest), batch.decided_ms)
+        while len(self.passing) > PUBLISHED_ANSWERS_MAX and self._forget_oldest():
             pass
+
+    def _supersede(self, key: tuple[str, int], now_ms: int) -> None:
+        """A newer epoch of the same producer came: the answer is kept for what is left of its day."""
+        before = self.by_producer[key]
+        if before.answer is not None and before.decided_ms + PUBLISHED_KEPT_MS <= now_ms:
+            self._forget(key)
+        else:
+            self.passing[key] = None
 
     def restore(self, batch: Batch) -> None:
         """A batch as a checkpoint kept it."""
         self._put(batch)
 
     def forget_before(self, now_ms: int) -> None:
-        """Drop answers that are old enough that nobody repeats the question; a producer's newest one stays."""
-        while self.aging:
-            key = next(iter(self.aging))
-            oldest = self.by_producer[key]
-            if oldest.decided_ms + PUBLISHED_KEPT_MS > now_ms or oldest.answer is None:
+        """Drop answers that are old enough that nobody repeats the question."""
+        while self.passing:
+            oldest = self.by_producer[next(iter(self.passing))]
+            if oldest.decided_ms + PUBLISHED_KEPT_MS > now_ms or not self._forget_oldest():
                 return
-            del self.aging[key]
-            if self.newest_epoch[oldest.producer_id] != oldest.epoch:
-                self._forget(key)
+
+    def forget_producer(self, producer_id: str) -> None:
+        """Drop all answers of a producer and its fence, as if it had never published."""
+        for key in [key for key in self.by_producer if key[0] == producer_id]:
+            self._forget(key)
 
     def _forget_oldest(self) -> bool:
-        key, oldest = next(iter(self.by_producer.items()))
-        if oldest.answer is None:
+        """Forget the oldest answer that may go; not one that is still to be given."""
+        key = next(iter(self.passing))
+        if self.by_producer[key].answer is None:
             return False
         self._forget(key)
-        if self.newest_epoch.get(oldest.producer_id) == oldest.epoch:
-            del self.newest_epoch[oldest.producer_id]
         return True
 
     def _forget(self, key: tuple[str, int]) -> None:
+        producer_id, epoch = key
         del self.by_producer[key]
-        self.aging.pop(key, None)
+        self.passing.pop(key, None)
         self.changed_batches.add(key)
+        if self.newest_epoch.get(producer_id) == epoch:
+            del self.newest_epoch[producer_id]
+            self.kept_count -= not is_one_off(producer_id)
 
     def _finish(self, machine: Machine, fact: BatchFinished) -> None:
         batch = self.by_producer[(fact.producer_id, fact.epoch)]
@@ -183,6 +215,7 @@ class Batches:
                 if target is not None:
                     target.published.pop(found.log.log_id, None)
             self.drop_stage(machine, stage)
+        batch.stages = []
 
     def drop_stage(self, machine: Machine, stage: str) -> None:
         found = self.stages.pop(stage, None)
@@ -322,6 +355,8 @@ def decide(machine: Machine, command: Publish, now_ms: int) -> Outcome:
             f'producer "{command.producer_id}" has published epoch {newest} already; {command.epoch} is older',
             newest_epoch=newest,
         )
+    if newest is None and not is_one_off(command.producer_id) and batches.kept_count >= PRODUCERS_MAX:
+        raise no_room(command.producer_id, "the server", PRODUCERS_MAX, "topics producer forget ID")
     for name in command.stages:
         found = batches.stages.get(name)
         if found is None:

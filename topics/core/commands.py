@@ -104,6 +104,14 @@ class Abort:
     stages: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ForgetProducer:
+    """Drop what is remembered of a producer, with its fence: of batches, or of writes into one topic."""
+
+    producer_id: str
+    topic: str | None = None
+
+
 class Claimer(msgspec.Struct, frozen=True):
     """One worker that asks for jobs, for `lease_ms` or as long as its queue says."""
 
@@ -260,5 +268,5 @@ RouterCommand = PutRouter | DropRouter
 ArchiveCommand = ReportArchive | DropArchive
 QueueCommand = Claim | Ack | Acks | Nack | Extend | Release | Complete | Redrive | Discard
 TakingCommand = QueueCommand | ArchiveCommand | AnyGroupCommand | HeapCommand
-TopicCommand = Configure | ChangeSources | Drop | Append | Delete | Stage | Publish | Abort
+TopicCommand = Configure | ChangeSources | Drop | Append | Delete | Stage | Publish | Abort | ForgetProducer
 Command = TopicCommand | TakingCommand | RouterCommand | CatalogCommand | AccountCommand

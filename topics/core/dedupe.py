@@ -11,26 +11,32 @@ each, one behind the other in the log. A steady producer extends one run. All of
 write, so a run is closed after `PRODUCER_RUN_SPAN_MS`: a producer's writes are remembered for 24 hours and at most that
 much longer. The epoch fences: a newer one drops what older ones left, an older one is refused.
 
-Both tables are bounded (`DEDUPE_KEYS_MAX`, `DEDUPE_RUNS_MAX`); full of live entries they throttle and do not forget.
+The newest epoch of a producer and its newest write are remembered until the producer is forgotten by command. After a
+silent day only these are left, as a `Fence`. Producers with a one-off id (`core/fence.py`) leave nothing then.
+
+All tables are bounded (`DEDUPE_KEYS_MAX`, `DEDUPE_RUNS_MAX`, `PRODUCERS_MAX`). The first two throttle when they are
+full of live entries; the third refuses producers that are new.
 
 `take_chunk` hands out what was added since it was last called, for the snapshot; `load_chunk` takes chunks back, oldest
 first. Entries of a chunk replace the same entries of older ones, and replaying a write that a chunk holds already
-changes nothing. See docs/FORMAT.md for a chunk's bytes.
+changes nothing. Fences are stored one by one: `retire` makes them before chunks that are dead go, and `changed_fences`
+names those to store or to remove. See docs/FORMAT.md for the bytes.
 """
 
 from __future__ import annotations
 
 import struct
-from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
+from topics.core.fence import Fence, is_one_off, no_room, state_of
 from topics.core.names import shorten
+from topics.core.producerruns import Producer, Run
 from topics.core.volatile import Volatile
 from topics.errors import InvalidRequest, ProducerFenced, Throttled
 from topics.limits import (
@@ -41,9 +47,10 @@ from topics.limits import (
     PRODUCER_ID_BYTES_MAX,
     PRODUCER_RUN_SPAN_MS,
     PRODUCER_WINDOW_MS,
-    U32_MAX,
+    PRODUCERS_MAX,
     U64_MAX,
 )
+from topics.producermodel import ProducerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,122 +90,9 @@ def check_producer_key(producer_id: object, epoch: object, sequence: object) -> 
     return ProducerKey(producer_id, _check_u64("epoch", epoch), _check_u64("sequence", sequence))
 
 
-class _Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Writes with consecutive sequences, `count` records each; in `_Producer` these are columns."""
-
-    sequence: int
-    first_seq: int
-    length: int
-    count: int
-    last_ts: int
-
-    def stored_parts(self, volatile: Volatile) -> Iterator[_Run]:
-        """The writes whose records are not in memory only: a write is so whole, or not at all."""
-        last_seq = self.first_seq + self.length * self.count - 1
-        for first, last in volatile.stored_parts(self.first_seq, last_seq):
-            before = (first - self.first_seq) // self.count
-            length = (last - first + 1) // self.count
-            yield _Run(self.sequence + before, first, length, self.count, self.last_ts)
-
-
-class _Producer:
-    """One producer in its newest epoch: runs as columns, ascending by sequence. Where a run begins never changes."""
-
-    __slots__ = (
-        "counts",
-        "dead",
-        "epoch",
-        "first_seqs",
-        "fresh_from",
-        "last_ts",
-        "last_tss",
-        "lengths",
-        "sequences",
-        "span_ms",
-    )
-
-    def __init__(self, epoch: int, span_ms: int) -> None:
-        self.epoch = epoch
-        self.span_ms = span_ms
-        """A run covers at most this long."""
-        self.last_ts = 0
-        self.fresh_from: int | None = None
-        """The lowest sequence recorded since the last chunk."""
-        self.dead = 0
-        """How many of the first runs are known to be dead. They are dropped when they are half of all."""
-        self.sequences = array("Q")
-        self.first_seqs = array("Q")
-        self.lengths = array("I")
-        self.counts = array("I")
-        self.last_tss = array("Q")
-
-    def __len__(self) -> int:
-        return len(self.sequences)
-
-    def run(self, index: int) -> _Run:
-        return _Run(
-            self.sequences[index],
-            self.first_seqs[index],
-            self.lengths[index],
-            self.counts[index],
-            self.last_tss[index],
-        )
-
-    def find(self, sequence: int) -> int | None:
-        """The index of the run that holds `sequence`."""
-        index = bisect_right(self.sequences, sequence) - 1
-        if index < 0 or sequence - self.sequences[index] >= self.lengths[index]:
-            return None
-        return index
-
-    def extends(self, index: int, run: _Run) -> bool:
-        """Whether a single write carries on where run `index` ends."""
-        length, count = self.lengths[index], self.counts[index]
-        return (
-            run.sequence == self.sequences[index] + length
-            and length < U32_MAX
-            and run.count == count
-            and run.first_seq == self.first_seqs[index] + length * count
-            and run.last_ts // self.span_ms == self.last_tss[index] // self.span_ms
-        )
-
-    def put(self, run: _Run) -> int:
-        """Add a run, or put it in the place of the one with the same first sequence; how many runs were added."""
-        self.last_ts = max(self.last_ts, run.last_ts)
-        index = bisect_right(self.sequences, run.sequence) - 1
-        if index >= 0 and run.length == 1 and self.extends(index, run):
-            self.lengths[index] += 1
-            self.last_tss[index] = run.last_ts
-            return 0
-        added = index < 0 or self.sequences[index] != run.sequence
-        if added:
-            index += 1
-        self.dead = min(self.dead, index)
-        for column, value in zip(self._columns(), msgspec.structs.astuple(run), strict=True):
-            column[index : index + (not added)] = array(column.typecode, (value,))
-        return int(added)
-
-    def expire(self, now_ms: int) -> int:
-        """Find a few more dead runs at the front; how many were dropped."""
-        for _ in range(DEDUPE_EXPIRED_PER_WRITE_MAX):
-            if self.dead == len(self) or now_ms - self.last_tss[self.dead] <= PRODUCER_WINDOW_MS:
-                break
-            self.dead += 1
-        dropped = self.dead
-        if 2 * dropped < len(self):
-            return 0
-        for column in self._columns():
-            del column[:dropped]
-        self.dead = 0
-        return dropped
-
-    def _columns(self) -> tuple[array[int], ...]:
-        return self.sequences, self.first_seqs, self.lengths, self.counts, self.last_tss
-
-
 class _Chunk(msgspec.Struct, array_like=True):
     keys: list[tuple[str, Hit]]
-    producers: list[tuple[str, int, list[_Run]]]
+    producers: list[tuple[str, int, list[Run]]]
 
 
 _LATEST = struct.Struct("<QQ")
@@ -207,7 +101,18 @@ _decoder = msgspec.msgpack.Decoder(_Chunk)
 
 
 class Dedupe:
-    __slots__ = ("_fresh_keys", "_fresh_producers", "_keeps_times", "_keys", "_producers", "_run_count")
+    __slots__ = (
+        "_fences",
+        "_forgotten",
+        "_fresh_keys",
+        "_fresh_producers",
+        "_keeps_times",
+        "_kept_count",
+        "_keys",
+        "_producers",
+        "_run_count",
+        "changed_fences",
+    )
 
     def __init__(self, keeps_times: bool = False) -> None:
         """With `keeps_times`, the time of a hit is that of the write itself, also of one among several of a run."""
@@ -217,15 +122,22 @@ class Dedupe:
     def clear(self) -> None:
         # Plain dicts find their first entry slowly after many deletions at the front; ordered ones do not.
         self._keys: OrderedDict[str, Hit] = OrderedDict()
-        self._producers: OrderedDict[str, _Producer] = OrderedDict()
-        """Least recently active first."""
+        self._producers: OrderedDict[str, Producer] = OrderedDict()
+        """Those that wrote within a day, least recently active first."""
+        self._kept_count = 0
+        """How many of `_producers` become fences."""
+        self._fences: dict[str, Fence] = {}
+        self.changed_fences: set[str] = set()
+        """Producers whose fence came or went since the owner of the snapshot last cleared this."""
+        self._forgotten: dict[str, int] = {}
+        """Producers that were forgotten since the last chunk, and when: older chunks may hold them."""
         self._run_count = 0
         self._fresh_keys = 0
         """How many of the last entries of `_keys` are in no chunk yet."""
         self._fresh_producers: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._keys) + len(self._producers) + self._run_count
+        return len(self._keys) + len(self._producers) + self._run_count + len(self._fences)
 
     def lookup(self, key: DedupeKey, now_ms: int, window_ms: int) -> Hit | None:
         """Where a write with this key went before, if that is remembered. An older epoch is `ProducerFenced`."""
@@ -233,37 +145,48 @@ class Dedupe:
             hit = self._keys.get(key.key)
             return hit if hit is not None and now_ms - hit.ts <= window_ms else None
         producer = self._producers.get(key.producer_id)
-        if producer is None or now_ms - producer.last_ts > PRODUCER_WINDOW_MS or key.epoch > producer.epoch:
+        if producer is not None and not producer.keeps_newest and now_ms - producer.last_ts > PRODUCER_WINDOW_MS:
             return None
-        if key.epoch < producer.epoch:
+        known = producer or self._fences.get(key.producer_id)
+        if known is None or key.epoch > known.epoch:
+            return None
+        if key.epoch < known.epoch:
             raise ProducerFenced(
-                f'producer "{key.producer_id}" has written with epoch {producer.epoch}: epoch {key.epoch} is over',
+                f'producer "{key.producer_id}" has written with epoch {known.epoch}: epoch {key.epoch} is over',
                 producer_id=key.producer_id,
                 epoch=key.epoch,
-                current_epoch=producer.epoch,
+                current_epoch=known.epoch,
             )
-        index = producer.find(key.sequence)
-        if index is None or now_ms - producer.last_tss[index] > PRODUCER_WINDOW_MS:
-            return None
-        run = producer.run(index)
-        return Hit(run.first_seq + (key.sequence - run.sequence) * run.count, run.count, run.last_ts)
+        write = known.write(key.sequence, now_ms)
+        return Hit(write.first_seq, write.count, write.ts) if write is not None else None
 
     def admit(self, key: DedupeKey, now_ms: int, window_ms: int) -> None:
-        """Make room to `record` a key that `lookup` did not find; `Throttled` when all that is held is alive."""
+        """Make room to `record` a key that `lookup` did not find, or raise why there is none."""
         self._expire(now_ms, window_ms)
-        if isinstance(key, ProducerKey) and (producer := self._producers.get(key.producer_id)) is not None:
-            self._run_count -= producer.expire(now_ms)
+        if isinstance(key, ProducerKey):
+            self._admit_producer(key.producer_id, now_ms)
         if len(self._keys) + len(self._producers) >= DEDUPE_KEYS_MAX:
             raise _full("dedupe_keys", DEDUPE_KEYS_MAX)
         if isinstance(key, ProducerKey) and self._run_count >= DEDUPE_RUNS_MAX:
             raise _full("dedupe_runs", DEDUPE_RUNS_MAX)
+
+    def _admit_producer(self, producer_id: str, now_ms: int) -> None:
+        producer = self._producers.get(producer_id)
+        if producer is not None:
+            self._run_count -= producer.expire(now_ms)
+        elif (
+            producer_id not in self._fences
+            and not is_one_off(producer_id)
+            and self._kept_count + len(self._fences) >= PRODUCERS_MAX
+        ):
+            raise no_room(producer_id, "this partition", PRODUCERS_MAX, "topics producer forget ID --topic TOPIC")
 
     def record(self, key: DedupeKey, ts: int, first_seq: int, count: int) -> None:
         """Remember where a write went. Recording the same write again changes nothing."""
         if isinstance(key, IdempotencyKey):
             self._put_key(key.key, Hit(first_seq, count, ts))
         else:
-            self._put_run(key.producer_id, key.epoch, _Run(key.sequence, first_seq, 1, count, ts))
+            self._put_run(key.producer_id, key.epoch, Run(key.sequence, first_seq, 1, count, ts))
 
     def take_chunk(self, volatile: Volatile | None = None) -> bytes | None:
         """What was recorded since the last call, None when nothing was; not of writes that are in memory only."""
@@ -281,30 +204,95 @@ class Dedupe:
                 if runs:
                     producers.append((producer_id, producer.epoch, runs))
                 producer.fresh_from = None
+        # An entry without runs voids those of older chunks, so its chunk has to live for as long as they do.
+        forgotten = sorted(self._forgotten.items())
+        gone: list[tuple[str, int, list[Run]]] = [(producer_id, 0, []) for producer_id, _ in forgotten]
         self._fresh_keys = 0
         self._fresh_producers.clear()
-        if not keys and not producers:
+        self._forgotten.clear()
+        if not keys and not producers and not gone:
             return None
         latest_key = max((hit.ts for _, hit in keys), default=0)
-        latest_run = max((run.last_ts for _, _, runs in producers for run in runs), default=0)
-        return _LATEST.pack(latest_key, latest_run) + _encoder.encode(_Chunk(keys, producers))
+        run_times = [run.last_ts for _, _, runs in producers for run in runs]
+        latest_run = max([*run_times, *(at_ms for _, at_ms in forgotten)], default=0)
+        return _LATEST.pack(latest_key, latest_run) + _encoder.encode(_Chunk(keys, gone + producers))
 
     def load_chunk(self, chunk: bytes, now_ms: int, window_ms: int) -> None:
         """Take a chunk back, leaving out what is dead. What it brings counts as taken already."""
-        if chunk_is_dead(chunk, now_ms, window_ms):
-            return
         stored = _decoder.decode(memoryview(chunk)[_LATEST.size :])
         for key, hit in stored.keys:
             if now_ms - hit.ts <= window_ms:
                 self._put_key(key, hit)
         for producer_id, epoch, runs in stored.producers:
+            if not runs:
+                self._drop(producer_id)
+            kept = not is_one_off(producer_id)
             for run in runs:
-                if now_ms - run.last_ts <= PRODUCER_WINDOW_MS:
+                if kept or now_ms - run.last_ts <= PRODUCER_WINDOW_MS:
                     self._put_run(producer_id, epoch, run)
             if (producer := self._producers.get(producer_id)) is not None:
                 producer.fresh_from = None
         self._fresh_keys = 0
         self._fresh_producers.clear()
+
+    # ---- fences
+
+    def retire(self, now_ms: int) -> None:
+        """Leave fences of all producers that were silent for a day, before the chunks that hold them go."""
+        while self._retire_idlest(now_ms):
+            pass
+
+    def fence(self, producer_id: str) -> Fence | None:
+        """What is to be stored of a producer apart from chunks; None when that is nothing."""
+        return self._fences.get(producer_id)
+
+    def fenced(self) -> set[str]:
+        """All producers whose fence may be stored."""
+        return self.changed_fences | self._fences.keys()
+
+    def load_fence(self, producer_id: str, fence: Fence) -> None:
+        """Take a fence back, before all chunks."""
+        self._fences[producer_id] = fence
+
+    def knows(self, producer_id: str) -> bool:
+        return producer_id in self._producers or producer_id in self._fences
+
+    def forget(self, producer_id: str, at_ms: int) -> None:
+        """Drop a producer with its fence, as if it had never written."""
+        self._drop(producer_id)
+        self._forgotten[producer_id] = at_ms
+
+    def producers(self) -> Iterable[str]:
+        """All that are remembered, in no order."""
+        return chain(self._producers, self._fences)
+
+    def producer(self, producer_id: str) -> ProducerState | None:
+        live = self._producers.get(producer_id)
+        fence = live.fence() if live is not None else self._fences.get(producer_id)
+        if fence is None:
+            return None
+        return state_of(producer_id, fence.epoch, fence.sequence, live.last_ts if live is not None else fence.ts)
+
+    def _drop(self, producer_id: str) -> None:
+        producer = self._producers.pop(producer_id, None)
+        if producer is not None:
+            self._run_count -= len(producer)
+            self._kept_count -= producer.keeps_newest
+        if self._fences.pop(producer_id, None) is not None:
+            self.changed_fences.add(producer_id)
+
+    def _retire_idlest(self, now_ms: int) -> bool:
+        """Take the producer that was silent longest out of the live ones, if that is a day; whether it was."""
+        producer_id = next(iter(self._producers), None)
+        if producer_id is None or now_ms - self._producers[producer_id].last_ts <= PRODUCER_WINDOW_MS:
+            return False
+        producer = self._producers.pop(producer_id)
+        self._run_count -= len(producer)
+        if producer.keeps_newest:
+            self._kept_count -= 1
+            self._fences[producer_id] = producer.fence()
+            self.changed_fences.add(producer_id)
+        return True
 
     def _put_key(self, key: str, hit: Hit) -> None:
         before = self._keys.get(key)
@@ -315,13 +303,15 @@ class Dedupe:
         self._keys[key] = hit
         self._fresh_keys += 1
 
-    def _put_run(self, producer_id: str, epoch: int, run: _Run) -> None:
+    def _put_run(self, producer_id: str, epoch: int, run: Run) -> None:
         producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = self._wake(producer_id)
         if producer is not None and producer.epoch > epoch:
             return
         if producer is None or producer.epoch < epoch:
             self._run_count -= len(producer) if producer is not None else 0
-            producer = self._producers[producer_id] = _Producer(epoch, 1 if self._keeps_times else PRODUCER_RUN_SPAN_MS)
+            producer = self._add_producer(producer_id, epoch)
         elif run.length == 1 and (index := producer.find(run.sequence)) is not None:
             if producer.last_tss[index] >= run.last_ts:
                 return
@@ -331,6 +321,25 @@ class Dedupe:
         producer.fresh_from = run.sequence if fresh_from is None else min(fresh_from, run.sequence)
         self._fresh_producers.add(producer_id)
 
+    def _wake(self, producer_id: str) -> Producer | None:
+        """A producer that left a fence is live again, with what the fence remembers."""
+        fence = self._fences.pop(producer_id, None)
+        if fence is None:
+            return None
+        self.changed_fences.add(producer_id)
+        producer = self._add_producer(producer_id, fence.epoch)
+        self._run_count += producer.put(Run(fence.sequence, fence.first_seq, 1, fence.count, fence.ts))
+        producer.fresh_from = fence.sequence
+        return producer
+
+    def _add_producer(self, producer_id: str, epoch: int) -> Producer:
+        """A producer at the beginning of an epoch, in the place of the same one in an older epoch."""
+        kept = not is_one_off(producer_id)
+        self._kept_count += kept and producer_id not in self._producers
+        span_ms = 1 if self._keeps_times else PRODUCER_RUN_SPAN_MS
+        producer = self._producers[producer_id] = Producer(epoch, span_ms, kept)
+        return producer
+
     def _expire(self, now_ms: int, window_ms: int) -> None:
         for _ in range(DEDUPE_EXPIRED_PER_WRITE_MAX):
             front = next(iter(self._keys.values()), None)
@@ -338,13 +347,8 @@ class Dedupe:
                 break
             self._keys.popitem(last=False)
         for _ in range(DEDUPE_EXPIRED_PER_WRITE_MAX):
-            idle = next(iter(self._producers.values()), None)
-            if idle is None:
+            if not self._retire_idlest(now_ms):
                 break
-            if now_ms - idle.last_ts <= PRODUCER_WINDOW_MS:
-                break
-            self._producers.popitem(last=False)
-            self._run_count -= len(idle)
 
 
 def chunk_is_dead(chunk: bytes, now_ms: int, window_ms: int) -> bool:

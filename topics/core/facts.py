@@ -323,6 +323,13 @@ class ArchiveDropped(msgspec.Struct, frozen=True, tag="archive_dropped"):
     archive: str
 
 
+class ProducerForgotten(msgspec.Struct, frozen=True, tag="producer_forgotten"):
+    """What was remembered of a producer is void: of its batches in the meta log, of its writes in a partition's log."""
+
+    producer_id: str
+    at_ms: int
+
+
 class TopicCreated(msgspec.Struct, frozen=True, tag="topic_created"):
     topic: str
     epoch: int
@@ -384,9 +391,10 @@ class BatchFinished(msgspec.Struct, frozen=True, tag="batch_finished"):
 LeaseFact = Claimed | Released | Extended | Acked
 ArchiveFact = Archived | ArchiveDropped
 MoveFact = MoveDecided | MoveFinished
-LogFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved | LeaseFact | HeapFact | MoveFact | ArchiveFact | AnyGroupFact
+FloorFact = Deleted | FloorsMoved | SeqsSkipped | HeadMoved
+LogFact = FloorFact | LeaseFact | HeapFact | MoveFact | ArchiveFact | AnyGroupFact | ProducerForgotten
 TopicFact = TopicCreated | TopicConfigured | SourcesChanged | TopicDropped
-BatchFact = StageOpened | StageDropped | BatchDecided | BatchFinished
+BatchFact = StageOpened | StageDropped | BatchDecided | BatchFinished | ProducerForgotten
 MetaFact = TopicFact | BatchFact | RouterFact | CatalogFact | AccountFact
 
 _encoder = msgspec.msgpack.Encoder()

@@ -16,6 +16,7 @@ from topics.core.facts import (
     LogFact,
     MoveDecided,
     MoveFinished,
+    ProducerForgotten,
     Released,
     SeqsSkipped,
 )
@@ -57,6 +58,8 @@ def apply(log: Log, fact: LogFact) -> None:
             _finish_move(log, fact.number)
         case Archived() | ArchiveDropped():
             log.holds.apply(fact)
+        case ProducerForgotten():
+            log.dedupe.forget(fact.producer_id, fact.at_ms)
         case _:
             assert_never(fact)
 

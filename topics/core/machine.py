@@ -21,6 +21,7 @@ from topics.core import (
     configure,
     deadletter,
     declaring,
+    forget,
     live,
     room,
     routing,
@@ -43,6 +44,7 @@ from topics.core.commands import (
     Delete,
     Drop,
     DropRouter,
+    ForgetProducer,
     Publish,
     PutRouter,
     Stage,
@@ -57,6 +59,7 @@ from topics.core.facts import (
     FloorsMoved,
     HeadMoved,
     MetaFact,
+    ProducerForgotten,
     SourcesChanged,
     StageDropped,
     StageOpened,
@@ -163,6 +166,8 @@ class Machine:
                 return batch.decide(self, command, now_ms)
             case Abort():
                 return self._abort(command)
+            case ForgetProducer():
+                return forget.forget(self, command, now_ms)
             case PutRouter():
                 return routing.put(self, command, now_ms)
             case DropRouter():
@@ -422,7 +427,7 @@ class Machine:
                 sources.apply(self, fact)
             case TopicDropped():
                 self._apply_dropped(fact.topic)
-            case StageOpened() | StageDropped() | BatchDecided() | BatchFinished():
+            case StageOpened() | StageDropped() | BatchDecided() | BatchFinished() | ProducerForgotten():
                 self.batches.apply(self, fact)
             case RouterPut() | RouterGone():
                 routing.apply(self, fact)

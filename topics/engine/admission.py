@@ -26,6 +26,7 @@ from topics.core.commands import (
     DropArchive,
     DropRouter,
     Extend,
+    ForgetProducer,
     Nack,
     Publish,
     PutRouter,
@@ -120,6 +121,9 @@ def written_by(machine: Machine, command: Command) -> list[int]:
         case Configure():
             topic = machine.topics.get(command.topic)
             return [META_LOG_ID, *(topic.log_ids() if topic is not None else ())]
+        case ForgetProducer():
+            named = machine.topics.get(command.topic) if command.topic is not None else None
+            return [META_LOG_ID] if command.topic is None else list(named.log_ids() if named is not None else ())
         case Drop() | Abort() | ChangeSources() | PutRouter() | DropRouter():
             return [META_LOG_ID]
         case PutTable() | DropTable() | PutPipeline() | DropPipeline() | PausePipeline() | ReportPipeline():

@@ -155,6 +155,9 @@ class Checkpointer:
 
     def _image(self, log: Log, stored_upto: int, now_ms: int, job: Job) -> LogImage:
         chunks = self._chunks.get(log.log_id, _NO_CHUNKS)
+        if log.remembers:
+            log.dedupe.retire(now_ms)
+            self._capture_fences(job, log)
         fresh = log.dedupe.take_chunk(log.volatile) if log.remembers else None
         if fresh is not None:
             chunks = self._chunks.setdefault(log.log_id, _Chunks())
@@ -183,6 +186,17 @@ class Checkpointer:
             tuple(stored_form(self._machine, fact) for fact in leaving),
         )
 
+    def _capture_fences(self, job: Job, log: Log) -> None:
+        """The fences that came, before the chunks go that hold the same; and those that went."""
+        changed, log.dedupe.changed_fences = log.dedupe.changed_fences, set()
+        if changed:
+            job.changed_fences[log.log_id] = changed
+        for producer_id in changed:
+            fence = log.dedupe.fence(producer_id)
+            if fence is not None and log.volatile is not None and fence.first_seq in log.volatile:
+                fence = None
+            _put(job, images.fence_key(log.log_id, producer_id), fence)
+
     def _release(self, job: Job, log: Log) -> None:
         released, log.released = log.released, []
         for run in released:
@@ -205,6 +219,8 @@ class Checkpointer:
             chunks = self._chunks.pop(log.log_id, _Chunks())
             job.removes.update(images.chunk_key(log.log_id, number) for number in chunks.heads)
             heapimages.gone(job, log)
+            if log.remembers:
+                job.removes.update(images.fence_key(log.log_id, name) for name in log.dedupe.fenced())
             self._forgotten.append(log.log_id)
         job.forgotten = list(self._forgotten)
 
@@ -342,6 +358,10 @@ class Checkpointer:
         self._machine.catalog.changed_pipelines |= job.changed_pipelines
         self._machine.batches.changed_stages |= job.changed_stages
         self._machine.batches.changed_batches |= job.changed_batches
+        for log_id, producers in job.changed_fences.items():
+            if (log := self._machine.logs.get(log_id)) is not None:
+                log.dedupe.changed_fences |= producers
+                self.dirty.add(log_id)
         self._removes |= job.removes
         self._gone += job.gone
         # A snapshot that names the new segments may be durable: they go when the next one does not.

@@ -205,6 +205,9 @@ def _write_anew(store: Store, salvage: Salvage, options: Options) -> None:
     machine.accounts.changed.update(machine.accounts.all_keys())
     machine.batches.changed_stages.update(machine.batches.stages)
     machine.batches.changed_batches.update(machine.batches.by_producer)
+    for log in machine.logs.values():
+        if log.remembers:
+            log.dedupe.changed_fences = log.dedupe.fenced()
     *_, job = checkpointer.capture(salvage.now_ms)
     chunks = {key: value for key, value in salvage.state.items() if key.startswith(b"d/")}
     known = {images.chunk_key(c.log.log_id, number) for c in job.logs for number in c.image.chunks}

@@ -4,6 +4,7 @@
     t/<name>     a topic
     l/<log id>   a log: its numbers, and the segments that hold its records
     d/<log id>/<n>   dedupe entries recorded between two checkpoints
+    f/<log id>/<producer>   the fence of a producer that was silent for a day
     s/<stage>    an open stage
     r/<name>     a router
     b/<epoch>/<producer>   a batch that is being published, or the answer of one that was
@@ -19,6 +20,7 @@ import msgspec
 
 from topics.core.batch import Batch, OpenStage
 from topics.core.facts import Archived, LogFact, MoveDecided
+from topics.core.fence import Fence
 from topics.core.heap import Heap
 from topics.core.hole import Hole
 from topics.core.leasecolumns import LeaseColumns
@@ -139,6 +141,19 @@ def chunk_key(log_id: int, number: int) -> bytes:
     return b"d/%d/%d" % (log_id, number)
 
 
+FENCE_KEY = b"f/"
+
+
+def fence_key(log_id: int, producer_id: str) -> bytes:
+    return b"%b%d/%b" % (FENCE_KEY, log_id, producer_id.encode())
+
+
+def fence_place(key: bytes) -> tuple[int, str]:
+    """The log and the producer that a key of a fence is about."""
+    log_id, _, producer_id = key.removeprefix(FENCE_KEY).partition(b"/")
+    return int(log_id), producer_id.decode()
+
+
 def stage_key(stage: str) -> bytes:
     return b"s/" + stage.encode()
 
@@ -247,5 +262,6 @@ encode = msgspec.msgpack.Encoder().encode
 decode_meta = msgspec.msgpack.Decoder(MetaImage).decode
 decode_topic = msgspec.msgpack.Decoder(TopicImage).decode
 decode_log = msgspec.msgpack.Decoder(LogImage).decode
+decode_fence = msgspec.msgpack.Decoder(Fence).decode
 decode_stage = msgspec.msgpack.Decoder(StageImage).decode
 decode_batch = msgspec.msgpack.Decoder(BatchImage).decode

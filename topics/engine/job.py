@@ -115,6 +115,8 @@ class Job:
     changed_pipelines: set[str] = field(default_factory=set)
     changed_stages: set[str] = field(default_factory=set)
     changed_batches: set[tuple[str, int]] = field(default_factory=set)
+    changed_fences: dict[int, set[str]] = field(default_factory=dict)
+    """Producers, by log, whose fences were captured."""
     new: list[int] = field(default_factory=list)
     """Segments this job made."""
     snapshot_no: int = 0

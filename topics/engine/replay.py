@@ -20,6 +20,7 @@ from topics.core.facts import (
     LeaseFact,
     LogFact,
     MetaFact,
+    ProducerForgotten,
     SeqsSkipped,
     SourcesChanged,
     StageDropped,
@@ -184,7 +185,7 @@ class Replay:
                 if (fact.producer_id, fact.epoch) not in batches.by_producer:
                     stages: list[str] = []
                     batches.apply(machine, BatchDecided(fact.producer_id, fact.epoch, stages, fact.finished_ms))
-            case StageOpened() | StageDropped() | RouterPut() | RouterGone():
+            case StageOpened() | StageDropped() | ProducerForgotten() | RouterPut() | RouterGone():
                 pass
         machine.apply_meta(fact)
 

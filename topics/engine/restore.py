@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from topics.core.batch import OpenStage
+from topics.core.fence import Fence
 from topics.core.heap import queue_for
 from topics.core.log import Log
 from topics.core.machine import Machine
@@ -45,6 +46,7 @@ class Restorer:
         self._take_runs = take_runs
         self._state: Mapping[bytes, bytes] = {}
         self._logs: dict[int, LogImage] = {}
+        self._fences: dict[int, list[tuple[str, Fence]]] = {}
 
     def images(self) -> Iterable[LogImage]:
         """Of all logs, as the snapshot has them."""
@@ -58,6 +60,10 @@ class Restorer:
             if key.startswith(b"l/"):
                 with self._understood(key):
                     self._logs[int(key[2:])] = images.decode_log(value)
+            elif key.startswith(images.FENCE_KEY):
+                with self._understood(key):
+                    log_id, producer_id = images.fence_place(key)
+                    self._fences.setdefault(log_id, []).append((producer_id, images.decode_fence(value)))
             elif key.startswith(heapimages.KEY):
                 with self._understood(key):
                     heapimages.check_run(value)
@@ -134,6 +140,8 @@ class Restorer:
             heapimages.restore(log, image, self._state)
             images.restore_log(log, image)
         log.runs = self._take_runs(log, image)
+        for producer_id, fence in self._fences.get(log.log_id, ()):
+            log.dedupe.load_fence(producer_id, fence)
         heads = {}
         for number in image.chunks:
             chunk = self._state.get(images.chunk_key(log.log_id, number))

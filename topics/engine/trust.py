@@ -13,7 +13,7 @@ from typing import Final
 
 from topics.storage.commitlog import ALL_POSITIONS
 
-_FORGETTABLE = re.compile(rb"[dh]/\d+/\d+|b/\d+/.+", re.DOTALL)
+_FORGETTABLE = re.compile(rb"[dh]/\d+/\d+|[bf]/\d+/.+", re.DOTALL)
 """Keys of images that nothing hangs on: answers to repeated writes and publishes, and in what order messages wait."""
 _LOG_KEY = re.compile(rb"l/(\d+)")
 _ALL_KINDS: Final = frozenset((b"l", b"t", b"s", b"m"))
@@ -46,7 +46,7 @@ class Trust:
         one that is not; which topic or log it names is not relied on.
         """
         for key in keys if keys is not None else (b"",):
-            self.lost_batches = self.lost_batches or not key or key.startswith(b"b/")
+            self.lost_batches = self.lost_batches or not key or key.startswith((b"b/", b"f/"))
             if not _FORGETTABLE.fullmatch(key):
                 self.whole = False
                 self._lost |= next(kinds for form, kinds in _KINDS if form.fullmatch(key))

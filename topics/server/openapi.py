@@ -14,6 +14,7 @@ from topics.server import (
     heapschemas,
     observingschemas,
     pipelineschemas,
+    producerschemas,
     queueschemas,
     routerschemas,
     sqlschemas,
@@ -35,6 +36,7 @@ TAGS = {
     "sql": "Topics, groups and records in SQL statements.",
     "watch": "Follow many topics over one connection: event streams (SSE), and a WebSocket that also writes.",
     "batches": "Writes over several topics that happen together or not at all.",
+    "producers": "Producers that are remembered so that nothing is taken twice.",
     "archives": "How far copies elsewhere have come, so that retention can wait for them.",
     "accounts": "Managed keys, users and sessions: make, look at, change and end them; sign in and out.",
     "operations": "Health, metrics, and this document.",
@@ -79,6 +81,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
             | routerschemas.COMPONENTS
             | pipelineschemas.COMPONENTS
             | archiveschemas.COMPONENTS
+            | producerschemas.COMPONENTS
             | sqlschemas.COMPONENTS
             | accountschemas.COMPONENTS
             | auditschemas.COMPONENTS

@@ -34,6 +34,7 @@ from topics.server.routes import (
     observing,
     pipelines,
     priorities,
+    producers,
     queues,
     records,
     redrive,
@@ -87,6 +88,7 @@ _SERVED = (
     *observing.ROUTES,
     *backup.ROUTES,
     *archives.ROUTES,
+    *producers.ROUTES,
 )
 ROUTES = (*_SERVED, *document.routes(_SERVED))
 """Every route of the API."""

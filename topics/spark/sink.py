@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from topics.errors import TopicsError
 from topics.limits import STAGES_PER_BATCH_MAX
+from topics.producermodel import ONE_OFF_MARK
 from topics.spark.options import Options
 from topics.spark.outgoing import Outgoing, check_columns
 from topics.spark.server import Server
@@ -79,7 +80,9 @@ class TopicsWriter(_Writing, DataSourceArrowWriter):
 
     def __init__(self, options: Options, server: Server, schema: StructType) -> None:
         super().__init__(options, server, schema)
-        self._producer_id = f"spark-job:{options.job_id or uuid4().hex}"
+        # Without a job id nothing repeats the job, so the server need not remember it for good.
+        own_id = f"{ONE_OFF_MARK}spark-job:{uuid4().hex}"
+        self._producer_id = f"spark-job:{options.job_id}" if options.job_id else own_id
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return self._stage(iterator)

@@ -27,7 +27,18 @@ import msgspec
 
 from topics.core import config as configs
 from topics.core.accountcommands import AccountCommand
-from topics.core.commands import Abort, Append, Command, Configure, Delete, Drop, Publish, RouterCommand, Stage
+from topics.core.commands import (
+    Abort,
+    Append,
+    Command,
+    Configure,
+    Delete,
+    Drop,
+    ForgetProducer,
+    Publish,
+    RouterCommand,
+    Stage,
+)
 from topics.core.cut import Shape, cut
 from topics.core.pipelinecommands import CatalogCommand
 from topics.core.read import Span
@@ -282,7 +293,7 @@ class History:
 
     def settle(self, engine: Engine, commands: Sequence[Command], ticks_ns: int) -> None:
         """All these commands have been answered: look at what they changed."""
-        unnamed = Stage | Publish | Abort | RouterCommand | CatalogCommand | AccountCommand
+        unnamed = Stage | Publish | Abort | ForgetProducer | RouterCommand | CatalogCommand | AccountCommand
         topics = {command.topic for command in commands if not isinstance(command, unnamed)}
         for command in commands:
             if isinstance(command, Publish):

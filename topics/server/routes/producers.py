@@ -1,0 +1,104 @@
+"""Producers that are remembered for good: which there are, and forgetting one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from topics.core.commands import ForgetProducer
+from topics.core.forget import page_of
+from topics.core.names import check_topic
+from topics.engine.ticket import Ticket
+from topics.errors import Forbidden
+from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, U64_MAX
+from topics.producermodel import ForgottenProducer
+from topics.server.answers import success, when_done
+from topics.server.auth import check_name
+from topics.server.context import Context
+from topics.server.message import Reply, Request, Response
+from topics.server.principal import Principal, Scope
+from topics.server.route import Operation, Route
+from topics.server.shapes import NAME, TEXT, answer, parameter
+from topics.wire.cursor import decode_cursor, encode_cursor
+from topics.wire.query import Query
+
+_PRODUCER = parameter("producer_id", TEXT, "The producer that is forgotten.") | {"required": True}
+_TOPIC = parameter("topic", NAME, "The topic that the producer writes records into; without it, producers of batches.")
+
+
+def list_producers(context: Context, request: Request, reply: Reply) -> None:
+    query = Query(request.query)
+    topic = _topic_of(request.principal, query)
+    page_size = min(query.whole("page_size", 0, U64_MAX) or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
+    machine = context.ready().engine.machine
+    page = page_of(machine, topic, query.text("prefix"), decode_cursor(query.text("cursor")), page_size)
+    fields: dict[str, object] = {"producers": msgspec.to_builtins(page.producers)}
+    if page.next_after:
+        fields["next_cursor"] = encode_cursor(page.next_after)
+    reply(success(context, request, fields))
+
+
+def forget(context: Context, request: Request, reply: Reply) -> None:
+    query = Query(request.query)
+    topic = _topic_of(request.principal, query)
+
+    def make(ticket: Ticket) -> Response:
+        forgotten = ticket.result()
+        assert isinstance(forgotten, ForgottenProducer)
+        return success(context, request, msgspec.to_builtins(forgotten))
+
+    command = ForgetProducer(query.text("producer_id"), topic)
+    when_done(context, request, reply, context.ready().decide(command), make)
+
+
+def _topic_of(principal: Principal, query: Query) -> str | None:
+    """The topic that is named, within the key's prefixes. Keys with prefixes see no producers of batches."""
+    name = query.text("topic")
+    if name:
+        check_name(principal, check_topic(name))
+        return name
+    if principal.prefixes or principal.patterns:
+        raise Forbidden(
+            "producers of batches may write to all topics, and this key may only touch some; name a topic, or use an "
+            "admin key without prefixes",
+            needed="admin",
+            prefixes=list(principal.prefixes),
+        )
+    return None
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/v0/producers",
+        Scope.ADMIN,
+        list_producers,
+        Operation(
+            "List producers",
+            "The producers that the server remembers, in order of their ids. It remembers the newest epoch of each for "
+            "good, so that a batch or write is not taken twice however late it is repeated; ids that begin with `~` "
+            "are forgotten after a day.",
+            "producers",
+            parameters=(
+                _TOPIC,
+                parameter("prefix", TEXT, "Only ids that begin with this."),
+                parameter("page_size", {"type": "integer", "minimum": 0, "default": PAGE_SIZE_DEFAULT}, "Ids a page."),
+                parameter("cursor", TEXT, "Where the page begins, as the last page said."),
+            ),
+            responses={"200": answer("ProducerList", "Producers, by id.")},
+        ),
+    ),
+    Route(
+        "DELETE",
+        "/v0/producers",
+        Scope.ADMIN,
+        forget,
+        Operation(
+            "Forget a producer",
+            "Makes room for others. Nothing tells its repeated writes from new ones afterwards and no epoch of it is "
+            "refused, so forget only producers that are never used again.",
+            "producers",
+            parameters=(_PRODUCER, _TOPIC),
+            responses={"200": answer("ProducerForgotten", "Whether it was remembered.")},
+        ),
+    ),
+)
