@@ -36,7 +36,7 @@ from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_
 from topics.core.forget import page_of
 from topics.core.match import parse_match
 from topics.core.partition import partition_of
-from topics.core.records import Records
+from topics.core.records import Records, empty_name
 from topics.core.waits import staged_waits, waits_in
 from topics.embeddedcatalog import EmbeddedCatalog
 from topics.embeddedgroups import EmbeddedGroups
@@ -280,6 +280,7 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
     # ---- from requests to commands
 
     def _records(self, items: Sequence[Mapping[str, Any]], node: str | None) -> Records:
+        _refuse_empty(items, node)
         records = Records.of(items, node=node or "", limits=self._limits)
         most = self._settings.max_body_bytes
         if records.payload_bytes > most:
@@ -302,6 +303,16 @@ class Embedded(EmbeddedJobs, EmbeddedGroups, EmbeddedRouters, EmbeddedCatalog, E
         found = self._open_host().engine.machine.topics.get(topic)
         partitions = (found.config if found is not None else configs.build(topic, config or {})).partitions
         return partition_of(key, partitions)
+
+
+def _refuse_empty(items: Sequence[Mapping[str, Any]], node: str | None) -> None:
+    """A tag or node that is there and names nothing is a mistake, as it is for a server."""
+    if node == "":
+        raise empty_name("node")
+    for index, item in enumerate(items):
+        for name in ("tag", "node"):
+            if isinstance(item, Mapping) and item.get(name) == "":
+                raise empty_name(f"records[{index}].{name}")
 
 
 def _dedupe_key(request: WriteRequest) -> DedupeKey | None:

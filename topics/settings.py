@@ -243,9 +243,9 @@ class Settings:
     max_tag_bytes: Annotated[int, About(Unit.BYTES, "Tag of one record.", 1, limits.TAG_BYTES_MAX)] = (
         limits.TAG_BYTES_DEFAULT
     )
-    max_node_bytes: Annotated[int, About(Unit.BYTES, "Node name of one record.", 1, limits.NODE_BYTES_MAX)] = (
-        limits.NODE_BYTES_DEFAULT
-    )
+    max_node_bytes: Annotated[
+        int, About(Unit.BYTES, "Node name of one record, and of a worker that claims jobs.", 1, limits.NODE_BYTES_MAX)
+    ] = limits.NODE_BYTES_DEFAULT
     max_limit: Annotated[
         int, About(Unit.COUNT, "Records in one read; a larger `limit` is clamped to it.", 1, 100_000)
     ] = 1000

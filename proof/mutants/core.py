@@ -201,6 +201,14 @@ CORE = (
         (_TESTS + "test_leases.py::test_what_is_left_of_a_run_runs_out_in_its_time",),
     ),
     Mutant(
+        "lease-ids-repeat-between-queues",
+        "a lease id is no other lease's",
+        "topics/core/claim.py",
+        "            token = machine.next_token(len(seqs))\n",
+        "            token = (machine.incarnation << 40) + seqs[0]\n",
+        (_TESTS + "test_claim.py::test_lease_ids_of_two_queues_differ",),
+    ),
+    Mutant(
         "lease-token-not-compared",
         "a lease id fences: an old lease completes nothing",
         _LEASES,

@@ -151,3 +151,35 @@ async def test_many_producers_come_in_pages(tmp_path: Path, form: str, monkeypat
             async with client.topic("t").producer(id=name) as producer:
                 await producer.send(1)
         assert [producer.producer_id async for producer in client.producers("t")] == list("abcde")
+
+
+@each_form
+@on_loop
+async def test_an_empty_tag_or_node_is_refused(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write(1)
+        for work in (
+            orders.write(1, tag=""),
+            orders.write(1, node=""),
+            orders.write_many([{"data": 1}, {"data": 2, "tag": ""}]),
+            client.stage("s", "orders", [{"data": 1, "node": ""}]),
+        ):
+            with pytest.raises(errors.InvalidRequest, match="is empty"):
+                await work
+        assert await everything(client, "orders") == [[1]]
+
+
+@each_form
+@on_loop
+async def test_a_tag_with_a_star_names_that_tag_only(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        orders = client.topic("orders")
+        await orders.write_many([{"data": 1, "tag": "pre:1"}, {"data": 2, "tag": "pre:*"}, {"data": 3, "tag": "pre:"}])
+        assert [record.data for record in (await orders.diff(match="pre:*")).records] == [2]
+        await client.router("stars").put("orders", "stars", filter="pre:*", backfill=True)
+        assert (await orders.delete(match="pre:*")).deleted == 1
+        assert await everything(client, "orders") == [[1, 3]]
+        async for record in client.topic("stars").follow():
+            assert isinstance(record, topics.Record) and record.tag == "pre:*"
+            break

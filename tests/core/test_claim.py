@@ -119,6 +119,17 @@ def test_no_claim_gets_more_than_the_setting_allows() -> None:
         rig.step(Ack("q", "a", [1, 2, 3, 4]))
 
 
+def test_lease_ids_of_two_queues_differ(rig: QueueRig) -> None:
+    rig.configure("other", type="queue", partitions=2)
+    ids = []
+    for topic, partition in (("q", 0), ("other", 0), ("other", 1)):
+        rig.write({"data": 1}, {"data": 2}, topic=topic, partition=partition)
+        for number in range(2):
+            command = Claim(topic, (Claimer(f"w{number}"),), partition)
+            ids += [msgspec.json.decode(job)["lease_id"] for jobs in rig.step(command).reply for job in jobs.jobs]
+    assert len(ids) == len(set(ids)) == 6
+
+
 def test_tokens_of_another_process_are_others(rig: QueueRig) -> None:
     rig.write_numbers(1, topic="q")
     rig.machine.incarnation = 0xABC
@@ -157,7 +168,7 @@ REFUSED: dict[str, tuple[Command, type[TopicsError], str]] = {
     "claim, a log": (Claim("plain", (Claimer("a"),)), NotAQueue, 'topic "plain" is a log'),
     "claim, partition": (Claim("q", (Claimer("a"),), 1), InvalidRequest, "partitions 0 to 0"),
     "claim, no node": (Claim("q", (Claimer(""),)), InvalidRequest, "node must be"),
-    "claim, long node": (Claim("q", (Claimer("n" * 2000),)), InvalidRequest, "1 to 1024 bytes"),
+    "claim, long node": (Claim("q", (Claimer("n" * 129),)), InvalidRequest, "1 to 128 bytes"),
     "claim, none": (Claim("q", (Claimer("a", 0),)), InvalidRequest, "max must be 1 or more"),
     "claim, negative time": (Claim("q", (Claimer("a", 1, -1),)), InvalidRequest, "lease_ms"),
     "ack, a log": (Ack("plain", "a", [1]), NotAQueue, "only a topic created with type"),

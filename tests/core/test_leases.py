@@ -151,7 +151,7 @@ class TableMachine(RuleBasedStateMachine):
     def ask_who_holds(self, seq: int, node: str, token: int) -> None:
         row = self.rows.get(seq)
         own = row is not None and not row.leaving and row.node == node
-        assert self.table.split(node, [seq, seq], None) == (([seq], [seq]) if own else ([], [seq, seq]))
+        assert self.table.split(node, [seq, seq], None) == (([seq], []) if own else ([], [seq, seq]))
         fenced = own and row is not None and row.token == token
         assert self.table.split(node, [seq], [token]) == (([seq], []) if fenced else ([], [seq]))
 

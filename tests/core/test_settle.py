@@ -32,10 +32,18 @@ def ack(rig: QueueRig, node: str, *seqs: int, leases: list[str] | None = None) -
 
 
 def test_an_ack_completes_ones_own_and_tells_of_the_others(rig: QueueRig) -> None:
-    assert ack(rig, "a", 3, 1, 4, 1, 99) == (1, [3, 4, 1, 99])
+    assert ack(rig, "a", 3, 1, 4, 1, 99) == (1, [3, 4, 99])
     assert ack(rig, "a", 1) == (0, [1])
     assert rig.seqs(topic="q") == [2, 3, 4]
     assert rig.replayed().seqs(topic="q") == [2, 3, 4]
+
+
+def test_a_job_that_is_named_twice_is_extended_once_and_not_skipped(rig: QueueRig) -> None:
+    reply = rig.step(Extend("q", "a", [2, 2, 9], 1000)).reply
+    assert isinstance(reply, ExtendedJobs)
+    assert (reply.extended, list(reply.deadlines), reply.skipped) == (1, [2], [9])
+    given = rig.step(Nack("q", "a", [2, 2, 9])).reply
+    assert isinstance(given, NackedJobs) and (given.nacked, given.skipped) == (1, [9])
 
 
 def test_jobs_that_were_claimed_together_are_completed_by_who_has_them(rig: QueueRig) -> None:
@@ -129,7 +137,7 @@ def test_acks_together_are_one_fact_and_each_has_its_answer(rig: QueueRig) -> No
     before = len(rig.facts)
     acks = [Ack("q", "a", [2, 1]), Ack("q", "b", [1, 3]), Ack("q", "a", [1, 9]), Ack("q", "b", [4, 3, 4])]
     reply = rig.step(Acks("q", acks)).reply
-    assert [(each.acked, each.skipped) for each in reply] == [(2, []), (1, [1]), (0, [1, 9]), (1, [3, 4])]
+    assert [(each.acked, each.skipped) for each in reply] == [(2, []), (1, [1]), (0, [1, 9]), (1, [3])]
     assert {(each.ready, each.in_flight) for each in reply} == {(2, 0)}
     (stored,) = rig.facts[before:]
     assert parse_log_fact(b"".join(stored.body)) == Acked([1, 2, 3, 4])

@@ -159,8 +159,8 @@ def test_what_two_say_about_one_job_counts_once(tmp_path: Path) -> None:
             given = [body_of(answer) for answer in await answers(callers)]
             assert sum(counts) == 3, "together or not"
             assert sum(each["acked"] for each in given) == 3
-            assert given[0]["acked"] + len(given[0]["skipped"]) == 3
-            assert given[1]["acked"] + len(given[1]["skipped"]) == 4
+            assert given[0]["acked"] + len(set(given[0]["skipped"])) == 2
+            assert given[1]["acked"] + len(set(given[1]["skipped"])) == 3
             assert (given[2]["acked"], given[2]["skipped"]) == (0, [4])
             assert await state(rig) == {"ready": 1, "in_flight": 1, "delayed": 0, "dead_lettered": 0}
 

@@ -194,3 +194,12 @@ def test_a_cut_stream_is_refused_or_whole() -> None:
         except InvalidRequest:
             continue
         assert batch.records.count == 2
+
+
+def test_an_empty_tag_or_node_is_refused() -> None:
+    data = ["1", "2", "3"]
+    assert refused({"data": data, "tag": ["a", None, ""]}).detail["field"] == "records[2].tag"
+    words = pa.array(["n", "", "n"]).dictionary_encode()
+    assert refused({"data": data, "node": words}).detail["field"] == "records[1].node"
+    assert refused({"data": data}, node="").detail["field"] == "node"
+    assert decode({"data": data, "tag": [None, None, None]}).records.count == 3

@@ -15,6 +15,7 @@ from topics.wire.records import decode_write
 
 TS = 1_748_470_000_123
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(["data", "tag", "node", "meta"])
+NAME = TEXT.filter(bool)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
@@ -23,7 +24,7 @@ VALUES = st.recursive(
 ITEMS = st.lists(
     st.fixed_dictionaries(
         {"data": VALUES},
-        optional={"tag": st.none() | TEXT, "node": st.none() | TEXT, "meta": st.none() | st.dictionaries(TEXT, TEXT)},
+        optional={"tag": st.none() | NAME, "node": st.none() | NAME, "meta": st.none() | st.dictionaries(TEXT, TEXT)},
     ),
     min_size=1,
     max_size=6,
@@ -45,7 +46,7 @@ def one(record: bytes) -> bytes:
     return b'{"records":[{"data":0},' + record + b"]}"
 
 
-@given(ITEMS, st.none() | TEXT, st.sampled_from(WRITERS))
+@given(ITEMS, st.none() | NAME, st.sampled_from(WRITERS))
 def test_a_body_becomes_the_records_its_objects_would(
     items: list[dict[str, Any]], node: str | None, writer: dict[str, Any]
 ) -> None:
@@ -133,6 +134,8 @@ def test_a_wrong_option_is_refused_by_name(options: bytes, field: str) -> None:
         (b'{"tag":"t"}', "records[1].data", "is required"),
         (b"7", "records[1]", "must be object, not int"),
         (b'{"data":1,"tag":7}', "records[1].tag", "must be string or null, not int"),
+        (b'{"data":1,"tag":""}', "records[1].tag", "is empty; leave it out, or name something"),
+        (b'{"data":1,"node":"","tag":"t"}', "records[1].node", "is empty; leave it out, or name something"),
         (b'{"data":1,"node":["n"]}', "records[1].node", "must be string or null, not array"),
         (b'{"data":1,"meta":7}', "records[1].meta", "an object of strings"),
         (b'{"data":1,"meta":{"a":1}}', "records[1].meta", "an object of strings"),
@@ -297,3 +300,8 @@ def test_each_job_may_have_a_time_of_its_own() -> None:
         with pytest.raises(InvalidRequest) as caught:
             waits('{"data":1}', record)
         assert caught.value.detail["field"] == field
+
+
+def test_an_empty_node_of_a_whole_write_is_refused() -> None:
+    refused = refusal(b'{"node":"","records":[{"data":1,"node":"n"}]}')
+    assert (refused.detail["field"], refused.message) == ("node", "node is empty; leave it out, or name something")

@@ -36,7 +36,7 @@ def ls(
 
     For example:
 
-        topics producer ls --topic orders
+        topics producer ls
     """
     screen = Screen(json)
 

@@ -76,7 +76,7 @@ class _Pass:
 def claim(machine: Machine, command: Claim, now_ms: int) -> Outcome:
     """The reply is a tuple of `ClaimedJobs`, one a claimer."""
     for claimer in command.claimers:
-        check_claimer(claimer)
+        check_claimer(claimer, machine.bounds.node_bytes_max)
     topic, log, queue = find_queue(machine, command.topic, command.partition, now_ms)
     return hand_out(machine, topic, log, queue, command.claimers, now_ms)
 
@@ -111,7 +111,7 @@ def hand_out(
         if seqs:
             lease_ms = topic.config.lease_ms if claimer.lease_ms is None else clamp_lease_ms(claimer.lease_ms)
             deadline_ms = now_ms + lease_ms
-            token = queue.next_token(machine.incarnation, len(seqs))
+            token = machine.next_token(len(seqs))
             queue.token_times.note(token, now_ms)
             hands.append(Hand(claimer.node, seqs, deadline_ms + 1, token))
             deliveries = queue.hand_out(hands[-1], claimer.connection)
@@ -129,8 +129,8 @@ def hand_out(
     return Outcome(reply, facts, must_sync, log, durability=topic.config.durability, moves=moves)
 
 
-def check_claimer(claimer: Claimer) -> None:
-    check_node(claimer.node)
+def check_claimer(claimer: Claimer, node_bytes_max: int) -> None:
+    check_node(claimer.node, "node", node_bytes_max)
     if claimer.max < 1:
         raise InvalidRequest(f"max must be 1 or more, not {claimer.max}", field="max", expected="a whole number from 1")
     if claimer.lease_ms is not None and claimer.lease_ms < 0:

@@ -153,7 +153,7 @@ def _hand_out(
         missed = loss.last - loss.first + 1
         tombstone = Tombstone(loss.first, loss.last, loss.reason, missed, log.earliest_seq(), log.visible_seq)
     if found.plan is not None or loss is not None:
-        token = log.groups.next_token(machine.incarnation)
+        token = machine.next_token(1)
         told = [] if loss is None else [(loss.first, loss.last)]
         fact = GroupLeased(group.name, first_seq, last_seq, deadline_ms + 1, token, command.consumer, told)
         log.groups.apply(fact, log)

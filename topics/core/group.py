@@ -34,7 +34,6 @@ from topics.model import Reason
 if TYPE_CHECKING:
     from topics.core.log import Log
 
-TOKEN_COUNTER_BITS = 40
 CLAIM_ID_PREFIX = "claim_"
 TOKEN_DIGITS_MAX = 16
 
@@ -197,11 +196,10 @@ class Group:
 class Groups:
     """All groups of a log, by name."""
 
-    __slots__ = ("_groups", "_token_count")
+    __slots__ = ("_groups",)
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
-        self._token_count = 0
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -219,11 +217,6 @@ class Groups:
     def hold(self, group: Group, log: Log) -> None:
         """Tell retention what the group still needs."""
         log.holds.groups[group.name] = group.committed + 1
-
-    def next_token(self, incarnation: int) -> int:
-        """One that no claim had before, in this process or an earlier one."""
-        self._token_count += 1
-        return (incarnation << TOKEN_COUNTER_BITS) + self._token_count
 
     def apply(self, fact: AnyGroupFact, log: Log, now_ms: int = 0) -> int:
         """Replay, and the same change when it is decided. A fact of a group that is not known is left out."""

@@ -25,7 +25,7 @@ anew, so that it costs what its live part costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
@@ -474,16 +474,9 @@ def _stretch_end(seqs: Sequence[int], at: int) -> int:
     return end
 
 
-def skipped_of(seqs: Iterable[int], held: set[int]) -> list[int]:
-    """What is left of seqs, which may name some twice: one that is held counts where it is named first."""
-    left = set(held)
-    skipped = []
-    for seq in seqs:
-        if seq in left:
-            left.discard(seq)
-        else:
-            skipped.append(seq)
-    return skipped
+def skipped_of(seqs: Iterable[int], held: Container[int]) -> list[int]:
+    """The seqs that are not held. One that is held is not skipped, however often it is named."""
+    return [seq for seq in seqs if seq not in held]
 
 
 def lease_id(token: int) -> str:

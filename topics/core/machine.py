@@ -101,6 +101,7 @@ from topics.limits import (
     GROUP_VISIBILITY_MS_DEFAULT,
     HEAP_IN_FLIGHT_DEFAULT,
     HEAP_LEASES_DEFAULT,
+    NODE_BYTES_DEFAULT,
 )
 from topics.model import Dropped, Durability, TopicConfig, Written
 
@@ -108,6 +109,9 @@ from topics.model import Dropped, Durability, TopicConfig, Written
 _EPHEMERAL: Final = Durability.EPHEMERAL
 _DISK: Final = Durability.DISK
 _FSYNC: Final = Durability.FSYNC
+
+TOKEN_COUNTER_BITS: Final = 40
+"""Of the 64 bits of a token: which it is of its process. The others say which process that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,7 @@ class Bounds:
     heap_in_flight_max: int = HEAP_IN_FLIGHT_DEFAULT
     heap_leases_max: int = HEAP_LEASES_DEFAULT
     group_visibility_ms: int = GROUP_VISIBILITY_MS_DEFAULT
+    node_bytes_max: int = NODE_BYTES_DEFAULT
 
 
 class Machine:
@@ -141,6 +146,7 @@ class Machine:
         self.next_epoch = 1
         self.incarnation = 0
         """Differs from process to process, so that no lease is taken for one of an earlier process."""
+        self._token_count = 0
         self.changed: set[str] = set()
         """Topics whose own state (not their logs') changed since a checkpoint last looked."""
         self.dropped_logs: list[Log] = []
@@ -188,6 +194,11 @@ class Machine:
     def log(self, topic: Topic, partition: int = 0) -> Log:
         self.check_partition(topic.name, topic.config, partition)
         return self.logs[topic.first_log_id + partition]
+
+    def next_token(self, count: int) -> int:
+        """The first of so many tokens in a row that no lease or claim of any topic had before, in any process."""
+        self._token_count += count
+        return (self.incarnation << TOKEN_COUNTER_BITS) + self._token_count - count + 1
 
     def check_partition(self, name: str, config: TopicConfig, partition: int) -> None:
         if not 0 <= partition < config.partitions:

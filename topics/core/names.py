@@ -55,11 +55,11 @@ def check_group(name: str, field: str = "group") -> str:
     return _check(_topic, TOPIC_RULE, "the name of a group", name, field)
 
 
-def check_node(node: str, field: str = "node") -> str:
+def check_node(node: str, field: str = "node", bytes_max: int = NODE_BYTES_MAX) -> str:
     """`node`, when it may name a worker."""
-    if isinstance(node, str) and 1 <= len(node.encode("utf-8", "replace")) <= NODE_BYTES_MAX:
+    if isinstance(node, str) and 1 <= len(node.encode("utf-8", "replace")) <= bytes_max:
         return node
-    expected = f"a string of 1 to {NODE_BYTES_MAX} bytes"
+    expected = f"a string of 1 to {bytes_max} bytes"
     shown = shorten(node)
     raise InvalidRequest(f'{field} must be {expected}, not "{shown}"', field=field, value=shown, expected=expected)
 

@@ -135,7 +135,7 @@ def _hand_out(
     for partition, own in by_partition.items():
         own.sort(key=lambda place: found.keys[place] & SEQ_MASK)
         heap = found.parts[own[0]].heap
-        token = heap.next_token(machine.incarnation, len(own))
+        token = machine.next_token(len(own))
         hand = Hand(popper.consumer, [found.keys[place] & SEQ_MASK for place in own], deadline_ms + 1, token)
         deliveries = heap.hand_out(hand, popper.connection)
         hands.setdefault(partition, []).append(hand)

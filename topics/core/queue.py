@@ -29,11 +29,9 @@ from topics.model import QueueState, TopicConfig
 if TYPE_CHECKING:
     from topics.core.log import Log
 
-TOKEN_COUNTER_BITS = 40
-
 
 class Queue:
-    __slots__ = ("_token_count", "cursor", "dead_letter_error", "dead_lettered", "leases", "token_times")
+    __slots__ = ("cursor", "dead_letter_error", "dead_lettered", "leases", "token_times")
 
     keeps_times = False
     """Whether the time of each write of a producer is to be remembered, not only that of the last one of several."""
@@ -44,7 +42,6 @@ class Queue:
         self.leases = leases if leases is not None else LeaseTable()
         self.dead_letter_error: str | None = None
         """Why the last job that was to be dead-lettered could not be; it stays here and is tried again."""
-        self._token_count = 0
         self.token_times = TokenTimes()
 
     def apply(self, fact: Claimed | Released | Extended, now_ms: int = 0) -> None:
@@ -87,11 +84,6 @@ class Queue:
 
     def forget_below(self, low: int) -> None:
         self.leases.forget_below(low)
-
-    def next_token(self, incarnation: int, count: int) -> int:
-        """The first of so many tokens that no lease had before, in this process or an earlier one."""
-        self._token_count += count
-        return (incarnation << TOKEN_COUNTER_BITS) + self._token_count - count + 1
 
     def find_fresh(self, log: Log, limit: int) -> tuple[list[int], int]:
         """Up to so many jobs that were never handed out, and where the cursor stands behind them."""

@@ -350,6 +350,12 @@ def _is_meta(meta: Json) -> bool:
         return False
 
 
+def empty_name(field: str) -> InvalidRequest:
+    """What a caller is told who sends a tag or node that is there and names nothing."""
+    expected = "1 byte or more; leave it out for none"
+    return InvalidRequest(f"{field} is empty; leave it out, or name something", field=field, expected=expected)
+
+
 def _text(value: object, field: str) -> str:
     if value is None:
         return ""

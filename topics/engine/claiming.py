@@ -71,7 +71,7 @@ class Claiming:
 
     def claim(self, topic: str, claimer: Claimer, partition: int = 0, wait_ms: int = 0) -> Ticket:
         """Jobs for one worker; the ticket's reply is `ClaimedJobs`. With `wait_ms`, waits that long for the first."""
-        check_claimer(claimer)
+        check_claimer(claimer, self._machine.bounds.node_bytes_max)
         now_ms = self._now_ms()
         found, log, _ = find_queue(self._machine, topic, partition, now_ms)
         self._check(log.log_id)
@@ -160,7 +160,7 @@ class Claiming:
         self._connections += 1
         most = min(max_held, self._machine.bounds.claim_max)
         claimer = Claimer(node, most, lease_ms, self._connections)
-        check_claimer(claimer)
+        check_claimer(claimer, self._machine.bounds.node_bytes_max)
         _, log, _ = find_queue(self._machine, topic, partition, self._now_ms())
         line = self._line(log)
         stream = Stream(topic, partition, log.log_id, claimer, deliver, ended, paced)

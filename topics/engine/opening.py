@@ -36,6 +36,7 @@ def options(settings: Settings) -> Options:
             heap_in_flight_max=settings.heap_max_in_flight,
             heap_leases_max=settings.heap_max_leases,
             group_visibility_ms=settings.group_visibility_ms,
+            node_bytes_max=settings.max_node_bytes,
         ),
         limits=EngineLimits(
             limit_max=settings.max_limit,

@@ -52,9 +52,11 @@ class JobTrack(Track):
         principal: Principal,
         due: Callable[[Any], None],
         claims: bool,
+        node_bytes_max: int,
     ) -> None:
         super().__init__(parts, head, topic, principal, due, start=b"", end=b"", body_bytes=(1, BODY_BYTES_MAX))
         self.claims = claims
+        self._node_bytes_max = node_bytes_max
         self._known: dict[bytes, _Claim] = {}
 
     def claim_of(self, body: bytes) -> _Claim:
@@ -63,7 +65,7 @@ class JobTrack(Track):
         if known is None:
             found = decode_claim(body)
             claimer = Claimer(found.node, found.max, found.lease_ms)
-            check_claimer(claimer)
+            check_claimer(claimer, self._node_bytes_max)
             known = _Claim(claimer, found.partition, bool(found.wait_ms))
             if len(self._known) >= CLAIMS_KNOWN_MAX:
                 self._known.clear()

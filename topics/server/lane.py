@@ -97,7 +97,8 @@ class Lane:
             if route.handler is write:
                 track = Track(parts, head, topic, principal, self._gather)
             else:
-                track = JobTrack(parts, head, topic, principal, self._gather, route.handler is claim)
+                most = self._context.settings.max_node_bytes
+                track = JobTrack(parts, head, topic, principal, self._gather, route.handler is claim, most)
             self._tracks[parts] = track
         return track
 

@@ -22,7 +22,7 @@ from topics.server.shapes import (
 _NODE: Schema = {
     "type": "string",
     "minLength": 1,
-    "maxLength": limits.NODE_BYTES_MAX,
+    "maxLength": limits.NODE_BYTES_DEFAULT,
     "description": "The worker: the name that jobs are leased to.",
 }
 _LEASE_MS: Schema = {

@@ -98,8 +98,8 @@ _NEW_RECORD = object_shape(
     "data",
     {
         "data": {"description": "Any JSON, kept as it is."},
-        "tag": {"type": ["string", "null"], "maxLength": limits.TAG_BYTES_DEFAULT},
-        "node": {"type": ["string", "null"], "maxLength": limits.NODE_BYTES_DEFAULT},
+        "tag": {"type": ["string", "null"], "minLength": 1, "maxLength": limits.TAG_BYTES_DEFAULT},
+        "node": {"type": ["string", "null"], "minLength": 1, "maxLength": limits.NODE_BYTES_DEFAULT},
         "meta": {
             "type": ["object", "null"],
             "maxProperties": limits.META_KEYS_MAX,
@@ -128,7 +128,11 @@ PLACE: dict[str, Schema] = {
     "key": {"type": ["string", "null"], "description": "Chooses the partition, instead of `partition`."},
 }
 WRITE_OPTIONS: dict[str, Schema] = {
-    "node": {"type": ["string", "null"], "description": "The node of all records that name none themselves."},
+    "node": {
+        "type": ["string", "null"],
+        "minLength": 1,
+        "description": "The node of all records that name none themselves.",
+    },
     "idempotency_key": {"type": ["string", "null"], "minLength": 1, "maxLength": limits.IDEMPOTENCY_KEY_CHARS_MAX},
     "producer_id": {"type": ["string", "null"], "description": "With `epoch` and `sequence`, another way to say so."},
     "epoch": {"type": ["integer", "null"], "minimum": 0},

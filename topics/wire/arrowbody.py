@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topics.core.records import DEFAULT_LIMITS, Json, RecordLimits, Records
+from topics.core.records import DEFAULT_LIMITS, Json, RecordLimits, Records, empty_name
 from topics.core.waits import WAIT_MS_LIMIT, waits_of
 from topics.errors import BatchTooLarge, InvalidRequest
 from topics.limits import U64_MAX
@@ -52,13 +52,20 @@ def decode_arrow_write(body: bytes, query: Query, limits: RecordLimits = DEFAULT
         tags=_text_column(table, "tag", limits.tag_bytes),
         nodes=_text_column(table, "node", limits.node_bytes),
         metas=_json_column(table, "meta", b""),
-        node=query.text("node"),
+        node=_node(query),
         limits=limits,
     )
     batch = WriteBatch(records)
     batch.take_options(_options(query))
     batch.waits = _waits(table)
     return batch
+
+
+def _node(query: Query) -> str:
+    """The node of all records that name none; empty when it is not given."""
+    if query.given(("node",)).get("node") == "":
+        raise empty_name("node")
+    return query.text("node")
 
 
 def _read(body: bytes, records_max: int) -> Any:
@@ -162,6 +169,9 @@ def _text_column(table: Any, name: str, bytes_max: int) -> list[str] | None:
         column = column.dictionary_decode()
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise _refuse(name, f"column {name} must be text, not {column.type}", "string, large_string or a dictionary")
+    empty = pc.index(column, pa.scalar("", column.type)).as_py()
+    if empty >= 0:
+        raise empty_name(f"records[{empty}].{name}")
     texts: list[str] = column.fill_null("").to_pylist()
     return texts
 

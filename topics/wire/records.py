@@ -12,14 +12,14 @@ parsed a second time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from topics.core.dedupe import DedupeKey, check_idempotency_key, check_producer_key
-from topics.core.records import DEFAULT_LIMITS, Json, RecordLimits, Records
+from topics.core.records import DEFAULT_LIMITS, Json, RecordLimits, Records, empty_name
 from topics.core.waits import named_waits
 from topics.errors import InvalidRequest
 from topics.limits import PARTITIONS_MAX, U64_MAX
@@ -115,6 +115,14 @@ class WriteBatch:
             )
 
 
+def _refuse_empty(tags: Sequence[object], nodes: Sequence[object]) -> NoReturn:
+    """A tag or node that is there and names nothing is a mistake; which it is, by the first one."""
+    for name, values in (("tag", tags), ("node", nodes)):
+        if "" in values:
+            raise empty_name(f"records[{values.index('')}].{name}")
+    raise empty_name("node")
+
+
 def decode_write(body: bytes, limits: RecordLimits = DEFAULT_LIMITS) -> WriteBatch:
     """The write a body asks for, or `InvalidRequest` naming the field that is wrong."""
     parsed = json.decode(_decoder, body)
@@ -163,6 +171,8 @@ def decode_write(body: bytes, limits: RecordLimits = DEFAULT_LIMITS) -> WriteBat
             keys[b'"not_before"'] = time_count + (parsed.not_before is not UNSET)
             waits = named_waits([_said(delay) for delay in delays], [_said(time) for time in times])
         _refuse_repeated(body, keys, datas, texts)
+    if "" in tags or "" in nodes or parsed.node == "":
+        _refuse_empty(tags, nodes)
 
     batch = WriteBatch(records)
     batch.waits = waits

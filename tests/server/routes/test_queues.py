@@ -211,7 +211,7 @@ async def test_an_ack_is_the_delete(tmp_path: Path) -> None:
         assert answer.without_performance() == {
             "topic": "jobs",
             "acked": 2,
-            "skipped": [1, 4, 99],
+            "skipped": [4, 99],
             "ready": 1,
             "in_flight": 1,
         }

@@ -13,7 +13,7 @@ from topics.limits import (
     HEARTBEAT_MS_DEFAULT,
     HEARTBEAT_MS_MAX,
     HEARTBEAT_MS_MIN,
-    NODE_BYTES_MAX,
+    NODE_BYTES_DEFAULT,
     PARTITIONS_MAX,
     U64_MAX,
 )
@@ -33,7 +33,7 @@ def work(context: Context, request: Request, reply: Reply) -> None:
     topic = check_topic(request.params["topic"])
     order = _order(topic, Query(request.query))
     check_accept(request.headers.get("accept", ""))
-    check_claimer(Claimer(order.node, order.max, order.lease_ms))
+    check_claimer(Claimer(order.node, order.max, order.lease_ms), engine.machine.bounds.node_bytes_max)
     find_queue(engine.machine, topic, order.partition, engine.now_ms())
     settings = context.settings
     reply(
@@ -77,7 +77,7 @@ ROUTES = (
             "queues",
             parameters=(
                 TOPIC,
-                parameter("node", {"type": "string", "minLength": 1, "maxLength": NODE_BYTES_MAX}, "The worker.")
+                parameter("node", {"type": "string", "minLength": 1, "maxLength": NODE_BYTES_DEFAULT}, "The worker.")
                 | {"required": True},
                 parameter(
                     "max",
