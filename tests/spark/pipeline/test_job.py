@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,7 +19,7 @@ from topics.pipelinemodel import (
     PipelineState,
     RunState,
 )
-from topics.spark.pipeline.job import ATTEMPTS_MAX, TAKEN_MS, Job
+from topics.spark.pipeline.job import ATTEMPTS_MAX, RETRIES_MAX, TAKEN_MS, Job
 from topics.spark.pipeline.queries import Running
 from topics.testing.clock import SimClock
 
@@ -86,6 +87,19 @@ class Bench:
         return self.job.phase
 
 
+def batch() -> Any:
+    """As much of the progress of a batch that is done as a job looks at."""
+    return SimpleNamespace(
+        batchId=0,
+        numInputRows=1,
+        durationMs={"addBatch": 1, "triggerExecution": 2},
+        sources=[],
+        inputRowsPerSecond=1.0,
+        processedRowsPerSecond=1.0,
+        observedMetrics={},
+    )
+
+
 def state(digest: str = "d1", paused: bool = False) -> PipelineState:
     return PipelineState(
         pipeline="p",
@@ -110,6 +124,44 @@ def test_a_failed_query_is_begun_again_after_a_while_that_grows() -> None:
     last = bench.server.told[-1]
     assert (last.restarts, last.last_error) == (3, "[BROKEN] it broke")
     assert [line.level for line in bench.server.lines].count("error") == 3
+
+
+def test_a_batch_that_always_fails_has_failed_after_some_attempts() -> None:
+    bench = Bench()
+    for number in range(RETRIES_MAX):
+        assert bench.step(60_000) is RunState.RUNNING
+        assert (bench.server.told[-1].lag_ms or 0) == 60_000 * number, "it is behind since it began to fail"
+        bench.queries[-1].die("[BROKEN] field age does not fit")
+        ended = bench.step()
+    assert ended is RunState.FAILED
+    assert bench.step(10_000_000) is RunState.FAILED and len(bench.queries) == RETRIES_MAX
+    last = bench.server.told[-1]
+    assert last.last_error is not None and "pause and resume" in last.last_error
+    assert last.last_error.startswith("[BROKEN] field age does not fit; failed 10 times")
+    bench.job.state = state(paused=True)
+    assert bench.step() is RunState.PAUSED
+    bench.job.state = state()
+    assert bench.step() is RunState.RUNNING, "and has all of its attempts again"
+    bench.queries[-1].die("[BROKEN]")
+    assert bench.step() is RunState.RETRYING
+
+
+def test_a_batch_that_is_done_ends_the_count_of_failures() -> None:
+    bench = Bench()
+    for _ in range(3 * RETRIES_MAX):
+        assert bench.step(60_000) is RunState.RUNNING
+        bench.queries[-1].recentProgress.append(batch())
+        bench.step()
+        bench.queries[-1].die("[BROKEN]")
+        assert bench.step() is RunState.RETRYING
+
+
+def test_a_server_that_is_away_never_fails_a_pipeline() -> None:
+    bench = Bench()
+    for _ in range(3 * RETRIES_MAX):
+        assert bench.step(60_000) is RunState.RUNNING
+        bench.queries[-1].die("x\ntopics.errors.ConnectionFailed: nobody listens\n")
+        assert bench.step() is RunState.RETRYING
 
 
 def test_what_trying_again_does_not_help_has_failed() -> None:

@@ -2,13 +2,16 @@
 
       starting ── begun ──▶ running ── a query fails ──▶ retrying ── after a while ──▶ starting
          ▲                    │  │                          (at once when the table has other columns)
-         │   resumed, or      │  └── fails for good ──▶ failed ── another definition ──▶ starting
+         │   resumed, or      │  └── fails for good or too often ──▶ failed ── other definition, resumed ──▶ starting
          └── another digest ──┤
                               ├── paused by somebody ──▶ paused
                               └── at the end of what there is ──▶ done
 
 A definition that changed is begun at the position that the old one had: a query that is stopped in the middle of a
 batch does that batch again, and what it had published it does not publish twice.
+
+A batch that fails again and again, as one with a record that the table does not take, fails the pipeline after
+`RETRIES_MAX` attempts. A server that is away does not: it is waited for.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from topics.pipelinemodel import (
     RunState,
 )
 from topics.spark.pipeline.queries import Running
-from topics.spark.pipeline.stops import FINAL, TableChanged, told
+from topics.spark.pipeline.stops import AWAY, FINAL, TableChanged, told
 from topics.spark.pipeline.tally import Tally
 
 REPORT_MS: Final = 2 * SECOND_MS
@@ -39,6 +42,8 @@ RETRY_MS_MAX: Final = 60 * SECOND_MS
 TAKEN_MS: Final = 30 * SECOND_MS
 """With an end in sight: how long another runner is waited for. One that has died is not waited for that long."""
 YOUNG_MS: Final = 5 * SECOND_MS
+RETRIES_MAX: Final = 10
+"""How often a query is begun without a batch done before the pipeline has failed: in four minutes or more."""
 ATTEMPTS_MAX: Final = 6
 """With an end in sight: how often a failing query is begun before the pipeline has failed."""
 LINES_MAX: Final = 200
@@ -83,6 +88,11 @@ class Job:
         self._restarts = 0
         self._failures = 0
         """In a row."""
+        self._faults = 0
+        """Those in a row that are not a server's that is away."""
+        self._failing: str | None = None
+        """The query that failed last; another one's batches say nothing about it."""
+        self._failing_since_ms = 0
         self._refused_ms: int | None = None
         """Since when it cannot be taken."""
         self._retry_at_ms = 0
@@ -117,7 +127,7 @@ class Job:
         elif self.phase is RunState.PAUSED or (self._digest and self._digest != self.state.digest):
             words = "resumed" if self.phase is RunState.PAUSED else "the definition has changed"
             self._stop()
-            self._failures = 0
+            self._recovered()
             self._enter(RunState.STARTING, words)
         if self.phase is RunState.RETRYING and self._clock.now_ms() >= self._retry_at_ms:
             self.phase = RunState.STARTING
@@ -158,7 +168,7 @@ class Job:
         try:
             self._running = self._shown = self._begin(self.state)
         except (ConnectionFailed, Unavailable) as error:
-            self._fail(str(error), "")
+            self._fail(str(error), type(error).__name__)
         except (InvalidRequest, NotFound) as error:
             self._fail(error.message, "InvalidRequest")
         except Exception as error:
@@ -172,27 +182,42 @@ class Job:
         """Look after the queries: what they did, whether one has failed, whether all are done."""
         for running in self._running:
             if running.progress.take(running.query.recentProgress):
-                self._failures, self._has_news = 0, True
+                self._has_news = True
+                if self._failing in (None, running.name):
+                    self._recovered()
         failed = [running for running in self._running if not running.query.isActive and running.query.exception()]
         if failed:
             name, words = told(str(failed[0].query.exception()))
             self._stop()
-            self._fail(words, name)
+            self._fail(words, name, failed[0].name)
         elif all(not running.query.isActive for running in self._running):
             # A query without an error ends when it is told to.
             self._stop()
             self._enter(RunState.DONE, "done")
 
-    def _fail(self, words: str, name: str) -> None:
+    def _recovered(self) -> None:
+        self._failures = self._faults = 0
+        self._failing = None
+
+    def _fail(self, words: str, name: str, query: str | None = None) -> None:
         self._restarts += 1
         if name == TableChanged.__name__:
             self._enter(RunState.STARTING, words)
             return
+        if not self._failures:
+            self._failing_since_ms = self._clock.now_ms()
         self._failures += 1
+        self._faults += name not in AWAY
+        self._failing = query
         self.last_error, self._last_error_ms = words, self._clock.now_ms()
-        is_final = name in FINAL or name == InvalidRequest.__name__
+        if self._faults >= RETRIES_MAX:
+            self.last_error = (
+                f"{words}; failed {self._faults} times in a row. Correct what it names, then pause and resume the "
+                "pipeline, or replace its definition"
+            )
+        is_final = name in FINAL or name == InvalidRequest.__name__ or self._faults >= RETRIES_MAX
         if is_final or (self._available_now and self._failures >= ATTEMPTS_MAX):
-            self._enter(RunState.FAILED, words, "error")
+            self._enter(RunState.FAILED, self.last_error, "error")
             return
         wait_ms = min(RETRY_MS << min(self._failures - 1, 10), RETRY_MS_MAX)
         self._retry_at_ms = self._clock.now_ms() + wait_ms
@@ -239,6 +264,10 @@ class Job:
 
     def _current(self) -> PipelineReport:
         assert self.phase is not None
+        numbers = self._tally.told(self._shown, self._running, self._clock.now_ms())
+        if self._failures:
+            # The batch that fails is not read, whatever the one before said of what is left.
+            numbers["lag_ms"] = max(numbers["lag_ms"] or 0, self._clock.now_ms() - self._failing_since_ms)
         return PipelineReport(
             runner=self._runner,
             state=self.phase,
@@ -247,5 +276,5 @@ class Job:
             last_error_ts=self._last_error_ms,
             spark_ui=self._ui(),
             digest=self._digest,
-            **self._tally.told(self._shown, self._running, self._clock.now_ms()),
+            **numbers,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from topics.errors import Conflict
+from topics.errors import Conflict, RequestTimeout, Throttled, TopicsError, Unavailable
 
 
 class PositionGone(Conflict):
@@ -34,6 +34,11 @@ _SOURCES: Final = "PYTHON_DATA_SOURCE"
 REFUSED: Final = "refused"
 """Instead of an error's name: Spark refuses the query as it is written, its words, its names or its types."""
 FINAL: Final = frozenset({REFUSED, *(each.__name__ for each in (PositionGone, NotCaptured, KeyBroken))})
+
+
+_AWAY: Final[tuple[type[TopicsError], ...]] = (Throttled, RequestTimeout, Unavailable, *Unavailable.__subclasses__())
+AWAY: Final = frozenset(each.__name__ for each in _AWAY)
+"""The server, or a database, is away or busy: the pipeline is not to blame, however long that takes."""
 
 
 def told(error: BaseException | str) -> tuple[str, str]:
