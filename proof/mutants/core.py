@@ -201,6 +201,14 @@ CORE = (
         (_TESTS + "test_leases.py::test_what_is_left_of_a_run_runs_out_in_its_time",),
     ),
     Mutant(
+        "field-without-effect-accepted",
+        "a config field that does nothing for a topic's type is refused",
+        "topics/core/config.py",
+        "            if name in changes:\n                hint",
+        "            if name in changes and changes[name] != getattr(DEFAULT, name):\n                hint",
+        (_TESTS + "test_config.py::test_a_field_of_heaps_is_refused_with_its_default_too",),
+    ),
+    Mutant(
         "lease-ids-repeat-between-queues",
         "a lease id is no other lease's",
         "topics/core/claim.py",

@@ -88,7 +88,7 @@ def typed(line: str) -> Text:
 
 def test_tail(server: Served, capfd: object) -> None:
     remote = Command(capfd, ["--url", server.url])
-    remote("topic", "rm", "orders", "ticks")
+    remote("topic", "rm", "orders", "ticks", "--yes")
     remote.good("topic", "create", "ticks", "--cap-records", "2")
     remote.good("write", "ticks", "1", "2", "3", "4")
     for number, sku in ((1, "A1"), (2, "B2")):
@@ -101,7 +101,7 @@ def test_tail(server: Served, capfd: object) -> None:
         terminal.wait_for("while you watch")
         terminal.press(CTRL_C)
         assert terminal.end() == 130
-    remote.good("topic", "rm", "orders", "ticks")
+    remote.good("topic", "rm", "orders", "ticks", "--yes")
     lines = [line for line in terminal.raw.decode().replace("\r\n", "\n").split("\n") if "Ctrl-C" not in line]
     captured = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", f"{NOW}.123", "\n".join(lines)).rstrip()
     # Two topics are read side by side, so that their order on the screen is not always the same.

@@ -142,13 +142,13 @@ def test_following_a_wildcard_takes_in_what_is_made_later(remote: Command, serve
         remote.good("write", f"{topic}:b", 2, "--partition", 1)
         event = tail.event()
         assert (event["topic"], event["partition"], event["data"]) == (f"{topic}:b", 1, 2)
-        remote.good("topic", "rm", f"{topic}:a")
+        remote.good("topic", "rm", f"{topic}:a", "--yes")
         assert tail.note() == f'topic "{topic}:a" was deleted; the others go on\n'
         remote.good("write", f"{topic}:a", 3)
         event = tail.event()
         assert (event["topic"], event["data"]) == (f"{topic}:a", 3), "the name is taken again"
         for letter, rest in (("a", "the others go on"), ("b", "waiting for others")):
-            remote.good("topic", "rm", f"{topic}:{letter}")
+            remote.good("topic", "rm", f"{topic}:{letter}", "--yes")
             assert tail.note() == f'topic "{topic}:{letter}" was deleted; {rest}\n'
         remote.good("write", f"{topic}:c", 4)
         assert tail.event()["data"] == 4
@@ -212,11 +212,11 @@ def test_a_topic_that_is_dropped_does_not_end_the_others(remote: Command, server
     remote.good("write", f"{topic}-b", 2)
     with following(topic, f"{topic}-b", "--url", server.url) as tail:
         assert [tail.event()["data"] for _ in range(2)] == [1, 2]
-        remote.good("topic", "rm", topic)
+        remote.good("topic", "rm", topic, "--yes")
         assert tail.note() == f'topic "{topic}" was deleted; the others go on\n'
         remote.good("write", f"{topic}-b", 3)
         assert tail.event()["data"] == 3
-        remote.good("topic", "rm", f"{topic}-b")
+        remote.good("topic", "rm", f"{topic}-b", "--yes")
         assert tail.process.wait(TIMEOUT_S) == 3
         assert "topic_not_found" in tail.note()
 

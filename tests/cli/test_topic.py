@@ -26,7 +26,7 @@ def test_a_life(topics: Command, topic: str) -> None:
     (changed,) = topics.good("topic", "config", topic, "--priority", "none")
     assert changed["config"]["priority"] is None
     assert topics.good("topic", "config", topic) == [changed], "without a flag it only shows"
-    assert topics.good("topic", "rm", topic) == [{"topic": topic, "deleted": True, "routers": []}]
+    assert topics.good("topic", "rm", topic, "--yes") == [{"topic": topic, "deleted": True, "routers": []}]
     assert topics.good("topic", "ls", topic) == []
 
 
@@ -55,7 +55,7 @@ def test_for_a_person(topics: Command, topic: str) -> None:
     assert topic in listed and "records" in listed and "│" in listed
     shown = topics("topic", "show", topic, "--no-json").out
     assert "cap_records" in shown and "idempotency_window_ms" in shown
-    assert topics("topic", "rm", topic, "--no-json").out == f"removed {topic} with 2 records (2 B)\n"
+    assert topics("topic", "rm", topic, "--no-json", "--yes").out == f"removed {topic} with 2 records (2 B)\n"
     assert "no topics yet" in topics("topic", "ls", topic, "--no-json").out
 
 
@@ -90,10 +90,10 @@ def test_what_is_wrong_is_said_in_one_line(topics: Command, arguments: tuple[str
 
 def test_only_an_empty_one(topics: Command, topic: str) -> None:
     topics.good("write", topic, 1)
-    said = topics("topic", "rm", topic, "--if-empty")
+    said = topics("topic", "rm", topic, "--if-empty", "--yes")
     assert (said.code, "topic_not_empty" in said.err) == (4, True)
     topics.good("delete", topic, "--before", 2)
-    topics.good("topic", "rm", topic, "--if-empty")
+    topics.good("topic", "rm", topic, "--if-empty", "--yes")
 
 
 def test_groups_that_retention_waits_for(topics: Command, topic: str) -> None:
@@ -112,3 +112,14 @@ def test_a_partition_that_takes_no_writes_says_why(topic: str, tmp_path: Path) -
     console.print(_partitions_table(topic, [good, structs.replace(good, partition=1, stopped=why)]))
     head, first, second = (line for line in console.file.getvalue().splitlines() if "┃" in line or "│" in line)
     assert "takes no writes because" in head and why in second and why not in first
+
+
+def test_a_topic_is_removed_by_a_script_only_when_it_says_so(topics: Command, topic: str) -> None:
+    topics.good("write", topic, "1")
+    said = topics("topic", "rm", topic)
+    assert said.code == 2 and f"remove {topic} with 1 record" in said.err and "--yes" in said.err
+    assert len(topics.good("read", topic)) == 1
+    assert topics("topic", "rm", topic, "--if-empty").code == 4
+    topics.good("topic", "rm", topic, "--yes")
+    topics.good("topic", "create", topic)
+    topics.good("topic", "rm", topic, "--if-empty")

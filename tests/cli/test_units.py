@@ -9,12 +9,14 @@ from decimal import Decimal
 import pytest
 
 from topics.cli.configflags import ConfigFlags
+from topics.cli.durations import milliseconds
 from topics.cli.latencies import Latencies
 from topics.cli.lines import Origin, gap_line, parse_record, record_line
 from topics.cli.pretty import moment
 from topics.cli.screen import counted, printable, sized
 from topics.cli.source import BATCH_LINES_MAX, _Cutter
 from topics.client.fields import CONFIG_NAMES
+from topics.errors import InvalidRequest
 from topics.model import Gap, Reason, Record
 
 
@@ -85,3 +87,14 @@ def test_percentiles_are_near_and_the_longest_exact() -> None:
 
 def test_json_stays_json() -> None:
     assert json.loads(record_line(Record(1, 2, None), Origin())) == {"$seq": 1, "$ts": 2, "data": None}
+
+
+@pytest.mark.parametrize(("given", "ms"), [("500ms", 500), ("10s", 10_000), ("1.5 h", 5_400_000), ("0", 0)])
+def test_a_duration_has_a_unit(given: str, ms: int) -> None:
+    assert milliseconds("retry", given) == ms
+
+
+@pytest.mark.parametrize("given", ["5", "0005", " 5", "5_000", "2.5", "soon", "", "-1s"])
+def test_a_duration_without_a_unit_is_refused(given: str) -> None:
+    with pytest.raises(InvalidRequest, match="expected a duration with a unit, like 500ms, 10s or 1h"):
+        milliseconds("retry", given)

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.rig import Rig
-from topics.core.commands import Configure
+from topics.core import config as module
+from topics.core.commands import Append, Configure
 from topics.core.config import as_wire, build, merge, replace
+from topics.core.records import Records
 from topics.errors import InvalidRequest, TopicExistsIncompatible
 from topics.limits import PROTECT_GROUPS_MAX
 from topics.model import Configured, Discard, Durability, Mode, TopicConfig, TopicType
@@ -40,6 +42,12 @@ DEFAULTS = {
 }
 
 U64 = st.integers(0, 2**64 - 1)
+
+
+def without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
 FIELDS = st.fixed_dictionaries(
     {},
     optional={
@@ -58,7 +66,7 @@ FIELDS = st.fixed_dictionaries(
         "dead_letter": st.none() | st.just("jobs.dlq"),
         "partitions": st.integers(1, 1024),
     },
-)
+).map(lambda fields: fields if fields.get("type") == "queue" else without(fields, "lease_ms", "claim_jitter_ms"))
 HEAP_FIELDS = st.fixed_dictionaries(
     {"type": st.just("heap")},
     optional={
@@ -129,7 +137,8 @@ def test_what_is_shown_can_be_sent_back(fields: dict[str, Any]) -> None:
 @given(FIELDS, FIELDS)
 def test_put_forgets_what_patch_keeps(before: dict[str, Any], fields: dict[str, Any]) -> None:
     existing = build("jobs", before)
-    fields = {name: value for name, value in fields.items() if name not in ("type", "partitions")}
+    of_queues = () if existing.type is TopicType.QUEUE else ("lease_ms", "claim_jitter_ms")
+    fields = without(fields, "type", "partitions", *of_queues)
     fixed = {"type": existing.type.value, "partitions": existing.partitions}
     assert replace("jobs", existing, fields) == build("jobs", fields | fixed)
     shown = as_wire(existing)
@@ -149,7 +158,7 @@ def test_put_forgets_what_patch_keeps(before: dict[str, Any], fields: dict[str, 
     ],
 )
 def test_clamps(field: str, sent: int, kept: int) -> None:
-    assert as_wire(build("jobs", {field: sent}))[field] == kept
+    assert as_wire(build("jobs", {"type": "queue", field: sent}))[field] == kept
 
 
 @pytest.mark.parametrize(
@@ -291,6 +300,39 @@ def test_fields_of_heaps_are_refused_elsewhere() -> None:
     with pytest.raises(InvalidRequest, match="mode belongs to heaps") as caught:
         build("jobs", {"type": "queue", "mode": "max"})
     assert caught.value.detail["field"] == "mode"
+
+
+@pytest.mark.parametrize("kind", ["log", "queue"])
+@pytest.mark.parametrize("name", sorted(set(build("h", {"type": "heap"}).__struct_fields__) & set(module.HEAP_FIELDS)))
+def test_a_field_of_heaps_is_refused_with_its_default_too(kind: str, name: str) -> None:
+    shown = as_wire(build("jobs", {"type": "heap"}))[name]
+    for change in (build, lambda topic, fields: merge(topic, build(topic, {"type": kind}), fields)):
+        with pytest.raises(InvalidRequest, match=f"{name} belongs to heaps") as caught:
+            change("jobs", {"type": kind, name: shown})
+        assert caught.value.detail["field"] == name
+
+
+def test_retries_of_a_queue_are_refused_with_a_way_on() -> None:
+    with pytest.raises(InvalidRequest, match="max_deliveries bounds the deliveries of a job"):
+        build("jobs", {"type": "queue", "max_retries": 3})
+
+
+@pytest.mark.parametrize(("name", "value"), [("lease_ms", 5000), ("claim_jitter_ms", 10)])
+def test_a_field_of_queues_is_refused_for_a_log(name: str, value: int) -> None:
+    with pytest.raises(InvalidRequest, match=f"{name} belongs to queues and heaps") as caught:
+        build("events", {name: value})
+    assert caught.value.detail["field"] == name
+    assert getattr(build("events", {"type": "queue", name: value}), name) == value
+
+
+def test_a_config_that_comes_with_a_write_is_judged_by_the_topic_that_is_there() -> None:
+    rig = Rig()
+    rig.configure("jobs", type="queue")
+    records = Records.of([{"data": 1}])
+    assert rig.step(Append("jobs", records, config={"lease_ms": 5000})).reply.first_seq == 1  # type: ignore[attr-defined]
+    for topic, config in (("jobs", {"max_retries": 3}), ("new", {"lease_ms": 5000})):
+        with pytest.raises(InvalidRequest, match="belongs to"):
+            rig.step(Append(topic, records, config=config))
 
 
 def test_only_heaps_show_what_only_heaps_have() -> None:

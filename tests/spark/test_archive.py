@@ -53,3 +53,19 @@ def test_topics_into_a_lake_over_batches_runs_and_a_lost_checkpoint(
     assert [row["seq"] for row in rows_of(root) if row["topic"] == "orders"] == list(range(1, 32))
     (progress,) = orders.state().archives
     assert (progress.archive, progress.upto_seq, progress.behind) == ("lake", 31, 0)
+
+
+def test_without_an_end_it_archives_what_comes(
+    spark: SparkSession, topics_server: RunningServer, topics_client: Client, tmp_path: Path
+) -> None:
+    root, orders = str(tmp_path / "lake"), topics_client.topic("orders")
+    orders.write(1)
+    query = archive(spark, root, "orders", url=topics_server.url, every_ms=50)
+    try:
+        for count in (1, 2):
+            while orders.state().archives == () or orders.state().archives[0].upto_seq < count:
+                assert not query.awaitTermination(1), query.exception()
+            orders.write(count + 1)
+    finally:
+        query.stop()
+    assert [row["seq"] for row in rows_of(root)][:2] == [1, 2]

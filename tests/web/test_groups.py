@@ -28,9 +28,16 @@ def test_all_groups_with_their_lag(page: Page, server: Served) -> None:
     go(page, "/groups")
     page.get_by_label("Topics that begin with").fill("web-o")
     slow = page.get_by_role("row").filter(has_text="web-slow")
-    expect(slow).to_contain_text("behind")
+    expect(slow).to_contain_text("working")
     assert [slow.get_by_role("cell").nth(at).text_content() for at in (3, 4, 6)] == ["5", "2", "1"]
     expect(page.get_by_role("row").filter(has_text="web-quick")).to_contain_text("caught up")
+    ask(server, "POST", "/v0/topics/web-one/groups/web-left/reset", {"to": "earliest"})
+    go(page, "/groups")
+    left = page.get_by_role("row").filter(has_text="web-left")
+    expect(left).to_contain_text("no consumers")
+    left.get_by_role("link", name="web-left").click()
+    expect(page.locator(".stat").filter(has_text="State")).to_contain_text("no consumers")
+    go(page, "/groups")
     page.get_by_label("Topics that begin with").fill("nothing-begins-so")
     expect(page.get_by_text("topics group consume orders billing --limit 10")).to_be_visible()
 

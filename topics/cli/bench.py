@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from topics.cli.durations import milliseconds
 from topics.cli.exitcode import Exit
 from topics.cli.latencies import Latencies
 from topics.cli.screen import JsonFlag, Screen, counted, sized
@@ -27,7 +28,6 @@ from topics.client import Client, Topic
 from topics.client.fields import RecordFields
 from topics.clock import SystemClock
 from topics.errors import InvalidRequest, TopicsError
-from topics.settings import Unit, parse_number
 
 COLUMNS = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
 PERCENTILES = (0.5, 0.9, 0.99, 0.999)
@@ -98,7 +98,7 @@ def bench(
         topics bench --duration 1s --writers 8 --batch 10
         topics bench --dir ./bench-data --durability fsync --duration 500ms
     """
-    duration_ms = parse_number(duration, Unit.MS)
+    duration_ms = milliseconds("duration", duration)
     if not duration_ms:
         raise InvalidRequest(f"--duration={duration}: expected a duration like 500ms or 10s")
     for name, value, most in (

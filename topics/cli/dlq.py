@@ -124,7 +124,7 @@ def rm(
 ) -> int:
     """Delete dead letters, for good.
 
-    On a terminal it asks. For example:
+    On a terminal it asks; elsewhere it needs --yes. For example:
 
         topics dlq rm tasks --yes
     """
@@ -133,7 +133,7 @@ def rm(
     async def work(client: Client) -> int:
         one = client.heap(heap)
         what = counted(len(messages), "dead letter") if messages else "the dead letters"
-        if not await agreed(screen, f"Delete {what} of {heap} for good?", yes=yes):
+        if not await agreed(screen, f"Delete {what} of {heap} for good?", yes=yes, explicit=True):
             screen.note("they stay", "yellow")
             return Exit.FAILED
         done = await one.delete_dead(messages or (), reason=reason, limit=limit)

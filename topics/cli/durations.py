@@ -10,10 +10,12 @@ from topics.settings import Unit, parse_number
 
 
 def milliseconds(flag: str, given: str) -> int:
-    """`500ms`, `10s` or `1h` in milliseconds."""
+    """`500ms`, `10s` or `1h` in milliseconds. Only 0 needs no unit: a bare number could be seconds or milliseconds."""
     number = parse_number(given, Unit.MS)
+    if number and not given[-1].isalpha():
+        number = None
     if number is None:
-        expected = "a duration like 500ms, 10s or 1h"
+        expected = "a duration with a unit, like 500ms, 10s or 1h"
         raise InvalidRequest(f"--{flag}={given}: expected {expected}", field=flag, expected=expected)
     return number
 

@@ -320,7 +320,7 @@ def purge(
 ) -> int:
     """Delete all messages of a heap, leased ones included, for good.
 
-    On a terminal it says what would go and asks. For example:
+    On a terminal it says what would go and asks; elsewhere it needs --yes. For example:
 
         topics heap purge tasks --yes
     """
@@ -331,7 +331,7 @@ def purge(
         stats = await one.stats()
         where = "" if partition is None else f" in partition {partition}"
         what = f"up to {counted(stats.total_messages, 'message')} of {heap}{where}"
-        if not await agreed(screen, f"Delete {what} for good?", yes=yes):
+        if not await agreed(screen, f"Delete {what} for good?", yes=yes, explicit=True):
             screen.note(f"{heap} stays as it is", "yellow")
             return Exit.FAILED
         done = await one.purge(partition=partition)
@@ -344,7 +344,7 @@ def purge(
 def rm(heap: Name, /, *, yes: Yes = False, json: JsonFlag = None, target: Target = DEFAULT_TARGET) -> int:
     """Remove a heap with all its messages, for good. Its dead letters stay in their topic.
 
-    On a terminal it says what would go and asks. For example:
+    On a terminal it says what would go and asks; elsewhere it needs --yes. For example:
 
         topics heap rm tasks --yes
     """
@@ -354,7 +354,7 @@ def rm(heap: Name, /, *, yes: Yes = False, json: JsonFlag = None, target: Target
         one = client.heap(heap)
         stats = await one.stats()
         loss = f"{heap} with {counted(stats.total_messages, 'message')}"
-        if not await agreed(screen, f"Remove {loss} for good?", yes=yes):
+        if not await agreed(screen, f"Remove {loss} for good?", yes=yes, explicit=True):
             screen.note(f"{heap} is not removed", "yellow")
             return Exit.FAILED
         await one.drop()

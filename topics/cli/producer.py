@@ -17,6 +17,7 @@ from topics.cli.question import agreed
 from topics.cli.screen import JsonFlag, Screen, printable
 from topics.cli.target import DEFAULT_TARGET, Target
 from topics.client import Client
+from topics.errors import InvalidRequest
 from topics.producermodel import ProducerState
 
 Topic = Annotated[
@@ -60,15 +61,19 @@ def forget(
 ) -> int:
     """Forget producers: nothing tells their repeated writes from new ones afterwards.
 
-    On a terminal it asks. For example:
+    On a terminal it asks; elsewhere it needs --yes. For example:
 
         topics producer forget nightly-import --yes
     """
+    if not producer:
+        raise InvalidRequest("forget needs a producer: name one or several; `topics producer ls` lists them")
     screen = Screen(json)
 
     async def work(client: Client) -> int:
         names = ", ".join(producer)
-        if not await agreed(screen, f"Forget {names}? A repeated write of theirs is then written again.", yes=yes):
+        if not await agreed(
+            screen, f"Forget {names}? A repeated write of theirs is then written again.", yes=yes, explicit=True
+        ):
             screen.note("they stay", "yellow")
             return Exit.FAILED
         for producer_id in producer:

@@ -8,14 +8,20 @@ from rich.text import Text
 
 from topics.cli.screen import Screen, printable
 from topics.cli.source import stdin_chunks
+from topics.errors import InvalidRequest
 
 
-async def agreed(screen: Screen, question: str, *, yes: bool) -> bool:
+async def agreed(screen: Screen, question: str, *, yes: bool, explicit: bool = False) -> bool:
     """Whether to go on: asked at a terminal, taken for granted in a script and with `yes`.
 
-    Anything but y is a no.
+    With `explicit` a script has to say `--yes`: what would go is not named one by one. Anything but y is a no.
     """
-    if yes or not screen.can_ask:
+    if yes:
+        return True
+    if not screen.can_ask:
+        if explicit:
+            message = f"no terminal to confirm on: {question[0].lower()}{question[1:]} Say --yes to do it"
+            raise InvalidRequest(message, field="yes", expected="--yes")
         return True
     screen.errors.print(Text(f"{printable(question)} [y/N] ", style="bold yellow"), end="", soft_wrap=True)
     async with aclosing(stdin_chunks()) as chunks:

@@ -155,7 +155,7 @@ def rm(
 ) -> int:
     """Remove topics with everything in them, for good.
 
-    On a terminal it says what would go and asks. For example:
+    On a terminal it says what would go and asks; elsewhere it needs --yes or --if-empty. For example:
 
         topics topic rm copy --yes
     """
@@ -169,7 +169,7 @@ def rm(
             whole = totals(await partitions_of(one, await one.state(touch=False)))
             loss = f"{name} with {counted(whole['count'], 'record')} ({sized(whole['bytes'])})"
             going = _and_routers(await _routers_of(client, name))
-            if not await agreed(screen, f"Remove {loss} for good{going}?", yes=yes):
+            if not await agreed(screen, f"Remove {loss} for good{going}?", yes=yes, explicit=not if_empty):
                 screen.note(f"{name} is not removed", "yellow")
                 return Exit.FAILED
             dropped = await one.drop(if_empty=if_empty)

@@ -51,6 +51,8 @@ HEAP_FIELDS = (
     "dead_letter_ttl_ms",
 )
 """What only a heap has."""
+QUEUE_FIELDS = ("lease_ms", "claim_jitter_ms")
+"""What a log has no use for. Its config shows their defaults, so these may be sent back."""
 NOT_OF_HEAPS = ("ttl_ms", "max_deliveries", "claim_jitter_ms")
 DLQ_SUFFIX = ".dlq"
 
@@ -132,10 +134,15 @@ def _check_kind(topic: str, config: TopicConfig, changes: dict[str, Any]) -> Non
     """Refuse what a topic of this type cannot have."""
     if config.type is not TopicType.HEAP:
         for name in HEAP_FIELDS:
+            if name in changes:
+                hint = "; max_deliveries bounds the deliveries of a job" if name == "max_retries" else "; leave it out"
+                message = f'{name} belongs to heaps, and topic "{topic}" is a {config.type.value}{hint}'
+                raise InvalidRequest(message, field=name, expected='a topic of type "heap"')
+        for name in QUEUE_FIELDS if config.type is TopicType.LOG else ():
             if name in changes and changes[name] != getattr(DEFAULT, name):
-                expected = 'a topic of type "heap"'
-                message = f'{name} belongs to heaps, and topic "{topic}" is a {config.type.value}'
-                raise InvalidRequest(message, field=name, expected=expected)
+                hint = "; visibility_ms says how long a group has records" if name == "lease_ms" else "; leave it out"
+                message = f'{name} belongs to queues and heaps, and topic "{topic}" is a log{hint}'
+                raise InvalidRequest(message, field=name, expected='a topic of type "queue" or "heap"')
         return
     for name in NOT_OF_HEAPS:
         if getattr(config, name):

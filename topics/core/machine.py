@@ -213,7 +213,8 @@ class Machine:
         if topic is None:
             return self._append_creating(command, now_ms)
         if command.config:
-            configs.build(command.topic, command.config)  # A wrong one is refused, though only a new topic takes it.
+            # A wrong one is refused, though only a new topic takes it.
+            configs.build(command.topic, {"type": topic.config.type.value, **command.config})
         log = self.log(topic, command.partition)
         log.observe(topic.config, now_ms)
         if command.dedupe_key is not None and log.remembers:

@@ -74,7 +74,7 @@ class Signs:
     storage_error: str = ""
     """Why the files of the data directory cannot be listed."""
     bytes_per_s: float = 0.0
-    """How fast the disk fills."""
+    """How fast the data directory grows."""
     stopped_shards: tuple[int, ...] = ()
     stop_reason: str = ""
     checkpoint_error: str = ""

@@ -122,13 +122,16 @@ class Observer:
         )
 
     def _filling(self) -> float:
-        """Bytes a second by which the free space has shrunk in the last minutes."""
-        self._used.append((self._context.clock.now_ms(), self.storage.free_bytes))
+        """Bytes a second by which the data directory has grown in the last minutes.
+
+        What others do on the same file system is not told: a build beside the server is no trend.
+        """
+        self._used.append((self._context.clock.now_ms(), self.storage.wal_bytes + self.storage.hot_bytes))
         (then_ms, then_bytes), (now_ms, now_bytes) = self._used[0], self._used[-1]
         # A few seconds say nothing: a WAL file that is laid out at once would look like a flood.
         if len(self._used) < LAGS_KEPT // 2 or now_ms <= then_ms:
             return 0.0
-        return (then_bytes - now_bytes) * 1000 / (now_ms - then_ms)
+        return (now_bytes - then_bytes) * 1000 / (now_ms - then_ms)
 
     def _lag_signs(self, engine: Engine) -> tuple[Lag, ...]:
         routers = engine.routing.page(limit=POSITIONS_MAX)

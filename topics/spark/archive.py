@@ -67,5 +67,9 @@ def archive(
         .option("archive", name)
         .option("checkpointLocation", f"{location.rstrip('/')}/_topics/{name}")
     )
-    writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=f"{every_ms} ms")
+    writer = (
+        writer.trigger(availableNow=True)
+        if available_now
+        else writer.trigger(processingTime=f"{every_ms} milliseconds")
+    )
     return writer.start()

@@ -156,17 +156,33 @@ async def test_a_disk_that_fills_is_told_with_the_time_that_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(observing, "LAGS_KEPT", 4)
-    free = iter(range(100, 0, -1))
-    monkeypatch.setattr(observing, "measure", lambda *_: StorageSize(free_bytes=next(free) * GIB))
+    used = iter(range(1, 100))
+
+    def measured(*_: object) -> StorageSize:
+        gib = next(used)
+        return StorageSize(wal_bytes=GIB, hot_bytes=gib * GIB, free_bytes=(100 - gib) * GIB)
+
+    monkeypatch.setattr(observing, "measure", measured)
     async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
         served.api.key = ADMIN_KEY
         await beats(served, 1)
         assert await alert_ids(served) == [], "one look says nothing"
         await beats(served, SIGNS_BEATS)
         (alert,) = (await served.api.get("/v0/overview")).body["alerts"]
-        # A GiB in ten seconds, and 99 are left.
+        # A GiB in ten seconds, and 98 are left.
         assert alert["id"] == "disk_filling"
-        assert alert["text"] == "99.0 GiB are left, and full in 0.3 h at this rate."
+        assert alert["text"] == "98.0 GiB are left, and full in 0.3 h at this rate."
+
+
+@on_loop
+async def test_others_on_the_same_file_system_are_no_trend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observing, "LAGS_KEPT", 4)
+    free = iter(range(100, 0, -1))
+    monkeypatch.setattr(observing, "measure", lambda *_: StorageSize(hot_bytes=GIB, free_bytes=next(free) * GIB))
+    async with accounts_served(tmp_path, api_keys=ADMIN_KEY) as served:
+        served.api.key = ADMIN_KEY
+        await beats(served, 4 * SIGNS_BEATS)
+        assert await alert_ids(served) == []
 
 
 @on_loop

@@ -9,7 +9,7 @@ from topics.core.forget import page_of
 from topics.core.names import check_topic
 from topics.engine.ticket import Ticket
 from topics.errors import Forbidden
-from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, U64_MAX
+from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PRODUCER_ID_BYTES_MAX, U64_MAX
 from topics.producermodel import ForgottenProducer
 from topics.server.answers import success, when_done
 from topics.server.auth import check_name
@@ -21,7 +21,8 @@ from topics.server.shapes import NAME, TEXT, answer, parameter
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query
 
-_PRODUCER = parameter("producer_id", TEXT, "The producer that is forgotten.") | {"required": True}
+_ID = TEXT | {"minLength": 1, "maxLength": PRODUCER_ID_BYTES_MAX}
+_PRODUCER = parameter("producer_id", _ID, "The producer that is forgotten.") | {"required": True}
 _TOPIC = parameter("topic", NAME, "The topic that the producer writes records into; without it, producers of batches.")
 
 
@@ -52,8 +53,8 @@ def forget(context: Context, request: Request, reply: Reply) -> None:
 
 def _topic_of(principal: Principal, query: Query) -> str | None:
     """The topic that is named, within the key's prefixes. Keys with prefixes see no producers of batches."""
-    name = query.text("topic")
-    if name:
+    name = query.given(("topic",)).get("topic")
+    if name is not None:
         check_name(principal, check_topic(name))
         return name
     if principal.prefixes or principal.patterns:

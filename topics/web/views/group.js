@@ -12,6 +12,7 @@ import { lagChart } from "./group/lag.js";
 import { lossTable, memberTable, partitionTable, rangeTable, rowsOf } from "./group/parts.js";
 import { showPause } from "../kit/pausing.js";
 import { resetGroup } from "./group/resetting.js";
+import { groupState } from "./group/state.js";
 
 const REFRESH_MS = 2000;
 
@@ -98,7 +99,7 @@ function numbers() {
     const first = oldest.length > 0 ? Math.min(...oldest) : null;
     const names = new Set(states.flatMap((state) => state.members.map((member) => member.consumer)));
     const paused = states.some((state) => state.paused);
-    shown.state.update(paused ? badge("paused", "warning") : badge("working", "ok"));
+    shown.state.update(groupState({ paused, lag: sum(states, "lag"), consumers: names.size }));
     shown.lag.update(count(sum(states, "lag")));
     shown.flight.update(count(sum(states, "in_flight")));
     shown.members.update(count(names.size));

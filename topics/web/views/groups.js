@@ -7,6 +7,7 @@ import { ago, count, when } from "../kit/format.js";
 import { searched } from "../kit/searched.js";
 import { badge, heading } from "../kit/state.js";
 import { table } from "../kit/table.js";
+import { groupState } from "./group/state.js";
 
 export default {
   title: () => "Groups",
@@ -51,8 +52,7 @@ function groupTable() {
 }
 
 function stateCell(row) {
-  const word = row.paused ? badge("paused", "warning") : row.lag === 0 ? badge("caught up", "ok") : badge("behind", "info");
-  return h("span", { class: "words" }, word, row.protected && badge("kept for"));
+  return h("span", { class: "words" }, groupState(row), row.protected && badge("kept for"));
 }
 
 function oldestCell(row) {

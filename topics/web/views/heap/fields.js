@@ -23,13 +23,13 @@ export function tuning(config = {}) {
     },
     {
       name: "retention_time",
-      label: "Retention",
+      label: "Retention of dead letters",
       kind: "duration",
       value: ms(config.retention_time),
-      hint: "How long a message is kept that nobody takes; 0 is for ever.",
+      hint: "How long dead letters are kept; 0 is for ever. Messages that are not done never expire.",
     },
     { name: "max_payload_bytes", label: "Largest payload", kind: "bytes", min: 1, value: config.max_payload_bytes },
-    { name: "compression_enabled", label: "Compress what is stored", kind: "flag", value: config.compression_enabled },
+    { name: "compression_enabled", label: "Clients may compress", kind: "flag", value: config.compression_enabled },
     "Dead letters",
     { name: "dlq_enabled", label: "Keep messages that failed too often", kind: "flag", value: config.dlq_policy?.enabled ?? true },
     {
@@ -37,7 +37,7 @@ export function tuning(config = {}) {
       label: "For how long",
       kind: "duration",
       value: ms(config.dlq_policy?.retention_time),
-      hint: "0 is as long as the heap keeps messages.",
+      hint: "How long dead letters are kept instead of the retention above; 0 is as it says.",
     },
   ];
 }
