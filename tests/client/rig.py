@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-GUARD_SECONDS = 10
+GUARD_SECONDS = 60
 """Below the longest wait of a read, so that a wake-up that was missed shows."""
 TURNS = 20
 

@@ -9,7 +9,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from socket import SO_LINGER, SOL_SOCKET
+from socket import SO_LINGER, SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 from typing import Any
 
 import pytest
@@ -29,6 +29,8 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "uvloop": uvloop.new_event_loop,
 }
 GUARD_S = 60.0
+KERNEL_BYTES = 100_000
+"""What a socket buffers when it keeps little; Linux doubles it."""
 """A test that waits this long hangs."""
 
 
@@ -95,6 +97,10 @@ class Caller:
         connected.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
+    def keep_little(self) -> None:
+        """Have the kernel take little for this client."""
+        self.writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_RCVBUF, KERNEL_BYTES)
+
     async def close(self) -> None:
         self.writer.close()
         try:
@@ -109,6 +115,15 @@ class CountingProtocol(StreamedProtocol):
     @property
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size()
+
+    @property
+    def seen_unsent_bytes(self) -> int:
+        """What was unsent when the server last looked whether the client reads."""
+        return self._unsent_bytes
+
+    def keep_little(self) -> None:
+        """Have the kernel take little, however much it could."""
+        self._transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, KERNEL_BYTES)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
