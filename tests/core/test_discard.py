@@ -57,8 +57,8 @@ def test_steps_go_on_where_the_last_one_ended(rig: QueueRig, monkeypatch: pytest
 
 
 def test_one_that_somebody_has_stays(rig: QueueRig) -> None:
-    rig.configure("held", type="queue", lease_ms=100, max_deliveries=1, dead_letter="graves")
     rig.configure("graves", type="queue", lease_ms=1000)
+    rig.configure("held", type="queue", lease_ms=100, max_deliveries=1, dead_letter="graves")
     rig.write({"data": 1}, {"data": 2}, topic="held")
     for _ in range(2):
         rig.step(Claim("held", (Claimer("a", 10),)))

@@ -46,7 +46,7 @@ async def crowd(port: int, idle_count: int, active_count: int) -> None:
     await asyncio.to_thread(sys.stdin.readline)
     active = await connect(port, active_count)
     for number, (_, writer) in enumerate(active):
-        writer.write(b"GET /%d HTTP/1.1\r\nHost: here\r\n\r\n" % number)
+        writer.write(b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % number)
     say("active")
     await asyncio.gather(*(answer(number, reader) for number, (reader, _) in enumerate(active)))
     say("answered")

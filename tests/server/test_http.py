@@ -365,7 +365,7 @@ def test_an_upgrade_that_is_offered_is_ignored() -> None:
                 assert asked(await caller.answer())["body"] == "body"
                 assert asked(await caller.answer())["path"] == "/b"
             await caller.send_bytes_apart(
-                chunked(b"xy").replace(b"Host: here", b"Host: here\r\n" + "\r\n".join(offer).encode())
+                chunked(b"xy").replace(b"Host: localhost", b"Host: localhost\r\n" + "\r\n".join(offer).encode())
             )
             assert asked(await caller.answer())["body"] == "xy"
 

@@ -17,7 +17,7 @@ from topics.server.track import (
     no_track,
 )
 
-HEAD = b"POST /v0/topics/a HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\nX-Y: z\r\n\r\n"
+HEAD = b"POST /v0/topics/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nX-Y: z\r\n\r\n"
 
 
 class Nobody:
