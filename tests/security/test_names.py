@@ -48,6 +48,7 @@ NAMED: dict[str, object] = {
 OF_TENANTS: dict[str, object] = {
     "POST /v0/publish": {"stages": [STAGE], "producer_id": "p", "epoch": 1},
     "POST /v0/abort": {"stages": [STAGE]},
+    "DELETE /v0/producers?producer_id=p": None,
 }
 """About names that each tenant has for itself: ours are not there for others."""
 
@@ -100,8 +101,10 @@ async def test_a_key_for_other_names_gets_at_nothing_of_ours(tmp_path: Path, rec
         url = served.server.url
         refused = await ask_all(url, [asked(title, body, FOREIGN_KEY) for title, body in NAMED.items()])
         assert {title: told.status for title, told in zip(NAMED, refused, strict=True) if told.status != 403} == {}
-        published, aborted = await ask_all(url, [asked(title, body, FOREIGN_KEY) for title, body in OF_TENANTS.items()])
+        of_tenants = OF_TENANTS.items()
+        published, aborted, forgot = await ask_all(url, [asked(title, body, FOREIGN_KEY) for title, body in of_tenants])
         assert (published.status, aborted.status) == (404, 200) and b'"stages":[]' in aborted.body
+        assert forgot.status == 200 and b'"forgotten":false' in forgot.body
         assert OWN_PREFIX not in published.message.replace(STAGE, "")
         shown = await ask_all(url, [asked(title, None, FOREIGN_KEY) for title in listed()])
         for title, told in zip(listed(), shown, strict=True):
@@ -114,7 +117,8 @@ async def test_a_key_for_other_names_gets_at_nothing_of_ours(tmp_path: Path, rec
         # Those who may are let in: what was refused was the name and nothing else.
         allowed = await ask_all(url, [asked(title, body, ADMIN_KEY) for title, body in NAMED.items()])
         assert {title for title, told in zip(NAMED, allowed, strict=True) if told.status in (401, 403)} == set()
-        own = await ask_all(url, [asked(title, body, ADMIN_KEY) for title, body in OF_TENANTS.items()])
-        assert [told.status for told in own] == [200, 200], "the stage was there all the time"
+        own = await ask_all(url, [asked(title, body, ADMIN_KEY) for title, body in of_tenants])
+        assert [told.status for told in own] == [200, 200, 200], "the stage was there all the time"
+        assert b'"forgotten":true' in own[2].body, "the producer was there all the time"
     record_property("hidden_names", len(NAMED))
     record_property("lists", len(listed()))

@@ -66,7 +66,9 @@ def _forget_writes(machine: Machine, topic: Topic, fact: ProducerForgotten, fact
     return known
 
 
-def page_of(machine: Machine, topic_name: str | None, prefix: str, after: str, limit: int) -> ProducerPage:
+def page_of(
+    machine: Machine, topic_name: str | None, prefix: str, after: str, limit: int, suffix: str = ""
+) -> ProducerPage:
     """Producers that are remembered, in order of their ids: of batches, or of writes into one topic."""
     if topic_name is None:
         names, state = set(machine.batches.newest_epoch), partial(_publisher, machine.batches)
@@ -74,7 +76,9 @@ def page_of(machine: Machine, topic_name: str | None, prefix: str, after: str, l
         topic = machine.topic(topic_name)
         tables = [machine.logs[log_id].dedupe for log_id in topic.log_ids() if machine.logs[log_id].remembers]
         names, state = {name for table in tables for name in table.producers()}, partial(_writer, tables)
-    found = nsmallest(limit + 1, (name for name in names if name > after and name.startswith(prefix)))
+    found = nsmallest(
+        limit + 1, (name for name in names if name > after and name.startswith(prefix) and name.endswith(suffix))
+    )
     return ProducerPage(
         producers=tuple(map(state, found[:limit])), next_after=found[limit - 1] if len(found) > limit else ""
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from topics.core.commands import ForgetProducer
 from topics.core.forget import page_of
 from topics.core.names import check_topic
 from topics.engine.ticket import Ticket
-from topics.errors import Forbidden
 from topics.limits import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, PRODUCER_ID_BYTES_MAX, U64_MAX
 from topics.producermodel import ForgottenProducer
 from topics.server.answers import success, when_done
@@ -18,6 +18,7 @@ from topics.server.message import Reply, Request, Response
 from topics.server.principal import Principal, Scope
 from topics.server.route import Operation, Route
 from topics.server.shapes import NAME, TEXT, answer, parameter
+from topics.server.tenants import Tenant
 from topics.wire.cursor import decode_cursor, encode_cursor
 from topics.wire.query import Query
 
@@ -28,11 +29,13 @@ _TOPIC = parameter("topic", NAME, "The topic that the producer writes records in
 
 def list_producers(context: Context, request: Request, reply: Reply) -> None:
     query = Query(request.query)
-    topic = _topic_of(request.principal, query)
+    topic, tenant = _place_of(request.principal, query)
     page_size = min(query.whole("page_size", 0, U64_MAX) or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
     machine = context.ready().engine.machine
-    page = page_of(machine, topic, query.text("prefix"), decode_cursor(query.text("cursor")), page_size)
-    fields: dict[str, object] = {"producers": msgspec.to_builtins(page.producers)}
+    after = decode_cursor(query.text("cursor"))
+    page = page_of(machine, topic, query.text("prefix"), after, page_size, tenant.suffix)
+    producers = [replace(each, producer_id=tenant.given(each.producer_id)) for each in page.producers]
+    fields: dict[str, object] = {"producers": msgspec.to_builtins(producers)}
     if page.next_after:
         fields["next_cursor"] = encode_cursor(page.next_after)
     reply(success(context, request, fields))
@@ -40,31 +43,27 @@ def list_producers(context: Context, request: Request, reply: Reply) -> None:
 
 def forget(context: Context, request: Request, reply: Reply) -> None:
     query = Query(request.query)
-    topic = _topic_of(request.principal, query)
+    topic, tenant = _place_of(request.principal, query)
+    producer_id = query.text("producer_id")
 
     def make(ticket: Ticket) -> Response:
-        forgotten = ticket.result()
+        with tenant.naming([producer_id]):
+            forgotten = ticket.result()
         assert isinstance(forgotten, ForgottenProducer)
-        return success(context, request, msgspec.to_builtins(forgotten))
+        return success(context, request, msgspec.to_builtins(replace(forgotten, producer_id=producer_id)))
 
-    command = ForgetProducer(query.text("producer_id"), topic)
-    when_done(context, request, reply, context.ready().decide(command), make)
+    with tenant.naming([producer_id]):
+        ticket = context.ready().decide(ForgetProducer(tenant.stored(producer_id), topic))
+    when_done(context, request, reply, ticket, make)
 
 
-def _topic_of(principal: Principal, query: Query) -> str | None:
-    """The topic that is named, within the key's prefixes. Keys with prefixes see no producers of batches."""
+def _place_of(principal: Principal, query: Query) -> tuple[str | None, Tenant]:
+    """The topic that is named, within the key's prefixes; or the tenant whose producers of batches are meant."""
     name = query.given(("topic",)).get("topic")
-    if name is not None:
-        check_name(principal, check_topic(name))
-        return name
-    if principal.prefixes or principal.patterns:
-        raise Forbidden(
-            "producers of batches may write to all topics, and this key may only touch some; name a topic, or use an "
-            "admin key without prefixes",
-            needed="admin",
-            prefixes=list(principal.prefixes),
-        )
-    return None
+    if name is None:
+        return None, Tenant.of(principal)
+    check_name(principal, check_topic(name))
+    return name, Tenant()
 
 
 ROUTES = (
