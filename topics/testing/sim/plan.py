@@ -43,6 +43,7 @@ HEAP: Final[dict[str, Any]] = {
     "leases_durable": True,
     "max_retries": 2,
     "lease_ms": LEASE_MS,
+    "idempotency_window_ms": WINDOW_MS,
 }
 ROUTERS: Final[dict[str, dict[str, Any]]] = {
     "safe-copy": {"source": "safe", "dest": "safe-copy", "guarantee": "exactly_once", "create_dest": True},
