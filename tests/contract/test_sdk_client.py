@@ -183,3 +183,19 @@ async def test_a_tag_with_a_star_names_that_tag_only(tmp_path: Path, form: str) 
         async for record in client.topic("stars").follow():
             assert isinstance(record, topics.Record) and record.tag == "pre:*"
             break
+
+
+@each_form
+@on_loop
+async def test_what_a_source_lost_is_told_by_the_first_read_of_its_copy(tmp_path: Path, form: str) -> None:
+    async with opened(form, tmp_path) as client:
+        await client.topic("source").create(cap_records=2)
+        await client.route("source", "copy")
+        cursor = 0
+        for _ in range(3):
+            await client.topic("source").write_many([{"data": number} for number in range(10)])
+            page = await client.topic("copy").diff(from_seq=cursor)
+            assert page.tombstone is not None and page.tombstone.reason is topics.Reason.SOURCE_TRIM
+            assert (page.tombstone.gap_from, page.tombstone.gap_to) == (cursor + 1, cursor + 8)
+            assert [record.data for record in page.records] == [8, 9] and page.caught_up
+            cursor = page.next_from_seq

@@ -172,3 +172,17 @@ def test_a_backup_and_a_repair_keep_fences() -> None:
     for one in (rig, copy):
         assert one.write("t", 1, key=ProducerKey("p", 5, 9)).deduped
         assert one.engine.machine.batches.newest_epoch == {"p": 5}
+
+
+def test_a_fence_of_an_ephemeral_write_ends_with_the_process() -> None:
+    rig = Rig()
+    rig.configure("t", durability="disk")
+    rig.write("t", 1, key=ProducerKey("stored", 5, 9))
+    rig.configure("t", durability="ephemeral")
+    rig.write("t", 2, key=ProducerKey("volatile", 5, 9))
+    rig.configure("t", durability="disk")
+    silent(rig)
+    assert rig.write("t", 2, key=ProducerKey("volatile", 5, 9)).deduped, "as long as the record may be there"
+    rig.stop()
+    assert rig.write("t", 1, key=ProducerKey("stored", 5, 9)).deduped
+    assert not rig.write("t", 2, key=ProducerKey("volatile", 5, 9)).deduped, "its record is gone"
