@@ -125,6 +125,9 @@ def test_the_example_runs(world: tuple[Path, Served], place: Path, path: str, li
         declared(url, place)
     if path.startswith(("key", "user")):
         accounts(url, path)
+    if path == "producer ls":
+        with topics.sync.connect(url) as client:
+            client.topic("orders").write("by a named producer", producer=("nightly-import", 1, 0))
     if path == "restore":
         with topics.sync.connect(url) as client:
             client.backup(place / "topics.tar.gz", gzip=1)

@@ -37,7 +37,7 @@ def ls(
 
     For example:
 
-        topics producer ls
+        topics producer ls --topic orders
     """
     screen = Screen(json)
 
