@@ -138,7 +138,7 @@ _DOUBTS = {
     Doubt.RECORDS: "records that were deleted, done or expired",
     Doubt.PROGRESS: "leases, deliveries, positions of groups and routers of an earlier moment",
     Doubt.ANSWERS: "writes that were answered, when they are repeated",
-    Doubt.TOPIC: "the topic itself, or an earlier config of it",
+    Doubt.TOPIC: "the topic itself, its config, or routers into it",
 }
 
 

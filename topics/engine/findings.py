@@ -55,7 +55,7 @@ class Doubt(StrEnum):
     ANSWERS = "answers"
     """Writes and publishes that were answered may be taken once more when they are repeated."""
     TOPIC = "topic"
-    """The config, or that the topic is there at all: it may have been dropped."""
+    """The config, the routers into it, or that the topic is there at all: it may have been dropped."""
 
 
 class MayBeBack(msgspec.Struct, frozen=True):

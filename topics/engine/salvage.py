@@ -27,7 +27,7 @@ from topics.core.hole import Hole
 from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.run import Run
-from topics.engine import images
+from topics.engine import images, routerimages
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.doubts import Doubts
 from topics.engine.findings import Findings, Kept, Kind, Lost, MayBeBack
@@ -389,6 +389,8 @@ class Salvage:
             batch.stages = [stage for stage in batch.stages if stage in machine.batches.stages]
         if not self._trust.knows_topics:
             self.found.notes.append(TOPICS_MISSING)
+        if not self._trust.knows_owners:
+            self.found.notes.append("routers and open stages may be lost, and some that were gone may be back")
         if self._trust.lost_batches:
             self.found.notes.append("batches whose answer is lost are published again when they are repeated")
         self.found.notes += [f"{torn}" for torn in recovery.torn]
@@ -411,7 +413,19 @@ class Salvage:
                     self._doubts.of_progress(log)
             unsure = (topic for topic in self.machine.topics if not self._trust.is_newest(images.topic_key(topic.name)))
             self._doubts.of_topics(unsure)
+            self._doubt_routers()
         return self._doubts.told()
+
+    def _doubt_routers(self) -> None:
+        """Those that may have been deleted, and topics into which one led that is lost."""
+        machine = self.machine
+        numbers = {router.number for router in machine.routers}
+        dests = {r.config.dest for r in machine.routers if not self._trust.is_newest(routerimages.router_key(r.name))}
+        for log in machine.logs.values():
+            if log.inflow is not None and any(route.router not in numbers for route in log.inflow.routes):
+                self.found.notes.append(f"a router into topic {log.topic} is lost; put it again")
+                dests.add(log.topic)
+        self._doubts.of_topics(topic for topic in machine.topics if topic.name in dests)
 
     def lost(self) -> list[Lost]:
         """The ranges that are given up, which were not before."""

@@ -16,11 +16,11 @@ from topics.storage.commitlog import ALL_POSITIONS
 _FORGETTABLE = re.compile(rb"[dh]/\d+/\d+|[bf]/\d+/.+", re.DOTALL)
 """Keys of images that nothing hangs on: answers to repeated writes and publishes, and in what order messages wait."""
 _LOG_KEY = re.compile(rb"l/(\d+)")
-_ALL_KINDS: Final = frozenset((b"l", b"t", b"s", b"m"))
+_ALL_KINDS: Final = frozenset((b"l", b"t", b"s", b"r", b"m"))
 _KINDS: Final = (
     (_LOG_KEY, frozenset((b"l",))),
     (re.compile(rb"m"), frozenset((b"m",))),
-    (re.compile(rb"[sr]/.+", re.DOTALL), frozenset((b"s",))),
+    (re.compile(rb"[sr]/.+", re.DOTALL), frozenset((b"s", b"r"))),
     (re.compile(rb"[tapuki]/.+", re.DOTALL), frozenset((b"t",))),
     (re.compile(rb".*", re.DOTALL), _ALL_KINDS),
 )
