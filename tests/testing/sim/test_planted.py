@@ -26,10 +26,11 @@ from topics.core.log import Log
 from topics.core.outcome import Outcome, StoredFact
 from topics.core.registry import Topic
 from topics.core.spine import Spine
-from topics.engine import enqueuing
+from topics.engine import enqueuing, writing
 from topics.engine.engine import Engine
 from topics.engine.freshness import Freshness
 from topics.engine.publishing import Publishing
+from topics.engine.salvage import Salvage
 from topics.engine.ticket import Ticket
 from topics.engine.turn import Turn
 from topics.engine.visibility import Pending, Visibility
@@ -277,6 +278,23 @@ def bodies_come_before_their_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Gate, "admit", lambda self, head, verified: True)
 
 
+def flags_of_what_is_gone_are_not_set(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(writing, "flag_gone", lambda *given: None)
+
+
+def segments_without_a_snapshot_are_damage(patch: pytest.MonkeyPatch) -> None:
+    true = Salvage._snapshot_is_missing
+
+    def is_missing(self: Salvage, recovery: Any) -> bool:
+        return true(self, recovery) or (not self._store.snapshots.number and bool(self._remains.segments))
+
+    patch.setattr(Salvage, "_snapshot_is_missing", is_missing)
+
+
+def leftover_segments_are_damage(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Salvage, "_pass_over_leftovers", lambda self: None)
+
+
 PLANTED: tuple[tuple[Plant, str], ...] = (
     (sync_is_not_made, "log."),
     (answer_before_sync, "log."),
@@ -307,6 +325,9 @@ PLANTED: tuple[tuple[Plant, str], ...] = (
     (pipelined_requests_overtake, "pipeline: "),
     (turns_do_not_end, "flood: "),
     (bodies_come_before_their_key, "memory: "),
+    (flags_of_what_is_gone_are_not_set, "repair: "),
+    (segments_without_a_snapshot_are_damage, "check.healthy"),
+    (leftover_segments_are_damage, "check.healthy"),
 )
 
 

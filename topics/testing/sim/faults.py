@@ -66,6 +66,11 @@ class Faults:
         count = chance.randint(3, len(kinds))
         self._kinds = chance.sample(kinds, count)
 
+    @property
+    def disk_is_well(self) -> bool:
+        """Whether the disk has failed nothing in this life of the process."""
+        return self._sick_since_ms is None and not self._forgot
+
     def begin(self) -> None:
         self.slow_shard.begin()
         self._weather()

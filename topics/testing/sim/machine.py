@@ -26,7 +26,7 @@ from topics.storage.committer import Post
 from topics.storage.wal import Wal
 from topics.testing.clock import SimClock
 from topics.testing.fakedisk import FakeDisk
-from topics.testing.faultfs import FaultFs, SimulatedCrash
+from topics.testing.faultfs import Call, FaultFs, SimulatedCrash
 from topics.testing.platter import CrashMode
 from topics.testing.sim.http import KEY
 from topics.testing.sim.loop import Listener, SimLoop
@@ -97,6 +97,8 @@ class Machine:
         self.on_sick: Callable[[], None] = lambda: None
         """Called once in a life, when a part of the log has stopped because the disk failed it."""
         self.stop_error: BaseException | None = None
+        self.on_call: Callable[[Call], None] = lambda call: None
+        """Called before each call to the file system."""
         self.on_failed_start: Callable[[], None] = lambda: None
         self._server: Server | None = None
         self._engine: Engine | None = None
@@ -113,6 +115,7 @@ class Machine:
         """Boot a process on the disk as it is; it recovers, and serves when it is ready."""
         assert self.loop is None, "it runs already"
         self.fs = FaultFs(self.disk)
+        self.fs.on_call = self.on_call
         self._engine = None
         self._working.clear()
         self._sync_ns = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from topics.testing.checkers import check
 from topics.testing.checkers.events import History, Violation
+from topics.testing.sim.repaired import check_repaired
 from topics.testing.sim.restored import check_restored
 from topics.testing.sim.world import LIFE_MS, World, furnished
 
@@ -32,7 +33,8 @@ class Result:
 
 
 def live(seed: int, life_ms: int = LIFE_MS) -> Result:
-    """One life, from its beginning to the verdict; the last backup of it is restored and looked at, too."""
+    """One life, from its beginning to the verdict. The last backup of it is restored and looked at, too, and a copy of
+    its disk is damaged and repaired."""
     world = World(seed, life_ms, now_ms=furnished().now_ms)
     with _without_collections():
         world.run()
@@ -41,6 +43,10 @@ def live(seed: int, life_ms: int = LIFE_MS) -> Result:
     violations += [Violation("server.problem", text) for text in (*notes.problems, *world.machine.problems)]
     if world.archives:
         violations += check_restored(notes.history, *world.archives[-1], seed=seed)
+    if world.copied is not None:
+        repair = check_repaired(notes.history, world.copied, seed)
+        violations += repair.violations
+        notes.faults.update(f"damage: {told}" for told in repair.kinds)
     return Result(
         seed=seed,
         violations=[str(violation) for violation in violations],
@@ -48,7 +54,7 @@ def live(seed: int, life_ms: int = LIFE_MS) -> Result:
         faults=notes.faults,
         events=world.timeline.happened,
         simulated_ms=notes.now_ms,
-        histories=1 + bool(world.archives),
+        histories=1 + bool(world.archives) + (world.copied is not None),
         digest=digest(notes.history),
     )
 

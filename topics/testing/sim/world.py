@@ -17,9 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
-from topics.testing.checkers.events import Call, History
+from topics.testing.checkers.events import Call as Answered
+from topics.testing.checkers.events import History
 from topics.testing.clock import START_MS, SimClock
 from topics.testing.fakedisk import FakeDisk
+from topics.testing.faultfs import Call
 from topics.testing.sim import actors
 from topics.testing.sim.actor import Actor
 from topics.testing.sim.actors import clerk
@@ -32,6 +34,14 @@ from topics.testing.sim.plan import COPIES, HEAP, LEASE_MS, LOGS, PROMISES, QUEU
 from topics.testing.sim.timeline import Timeline
 
 LIFE_MS = 1600
+CHECKPOINT_CALLS = 120
+"""About as many changes of files as the checkpoints of a life make."""
+FIRST_CALLS = 30
+"""And its first one."""
+COPIED = ("at any time", "in a checkpoint", "in a checkpoint", "at the end")
+"""When a disk is copied."""
+CHECKPOINT_MS = 5000
+"""A checkpoint comes in this time."""
 SETTLE_MS = 9000
 """What is given to everybody to finish what they are at, once all is healed."""
 ACTORS_MIN = 10
@@ -39,6 +49,15 @@ SECOND_LIFE_IDS = 1_000_000
 """Where ids of records continue in a world that goes on with the history of another: above all of its ids."""
 EVENTS_MAX = 300_000
 """More than any life has: beyond that something turns in circles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A disk as the death of the process would have left it at a moment."""
+
+    disk: FakeDisk
+    at: int
+    at_ms: int
 
 
 class World:
@@ -54,8 +73,14 @@ class World:
         self.faults = Faults(
             self.timeline, self.machine, self.network, self.notes, random.Random(self.chance.getrandbits(64))
         )
-        self.archives: list[tuple[Call, bytes]] = []
+        self.archives: list[tuple[Answered, bytes]] = []
         """Backups that were read to their end, each with its call."""
+        self.copied: Copy | None = None
+        """The disk at some moment, to be damaged and repaired."""
+        self._copy_chance = random.Random(f"copy {seed}")
+        self._copied_when = self._copy_chance.choice(COPIED)
+        self._calls_until_copy = 0
+        self.unstopped: FakeDisk | None = None
         self.healed = False
         self._life_ms = life_ms
         self._last_id = 0
@@ -82,17 +107,24 @@ class World:
 
     def run(self) -> None:
         with self._alive():
-            self.machine.disk = furnished().disk.fork()
+            found = furnished()
+            self.machine.disk = (found.disk if self._copy_chance.random() < 0.6 else found.unstopped).fork()
+            self.machine.on_call = self._on_call
             self.machine.start()
             self._live()
             self._heal()
             self._end()
+            if self.copied is None:
+                # What was done since is in a snapshot then.
+                self._run_for(CHECKPOINT_MS)
+                self._copy()
 
     def furnish(self) -> None:
         """Make all that there is, and stop the server."""
         with self._alive():
             self.machine.start()
             self._set_up()
+            self.unstopped = self.machine.disk.fork().kill()
             self.machine.stop()
             while self.machine.running:
                 self._step()
@@ -144,6 +176,11 @@ class World:
         for actor in self.actors:
             actor.begin()
         self.faults.begin()
+        chance = self._copy_chance
+        if self._copied_when == "at any time":
+            self.timeline.after(chance.random() * self._life_ms, self._copy)
+        elif self._copied_when == "in a checkpoint":
+            self._calls_until_copy = chance.randint(1, FIRST_CALLS if chance.random() < 0.5 else CHECKPOINT_CALLS)
         self._run_for(self._life_ms)
 
     def _heal(self) -> None:
@@ -152,6 +189,23 @@ class World:
         for actor in self.actors:
             actor.stop()
         self._run_for(SETTLE_MS)
+        self._calls_until_copy = 0
+        if self._copied_when != "at the end":
+            self._copy()
+
+    def _on_call(self, call: Call) -> None:
+        """A checkpoint changes a file: one of these moments may be the one that is copied."""
+        if self._calls_until_copy and call.changes and ("/segments/" in call.path or "/snapshots/" in call.path):
+            self._calls_until_copy -= 1
+            if not self._calls_until_copy:
+                self._copy()
+
+    def _copy(self) -> None:
+        """Not of a disk that failed: what that still has is another matter."""
+        if self.copied is None and self.machine.running and self.faults.disk_is_well:
+            disk = self.machine.disk.fork().kill()
+            disk.set_capacity(None)
+            self.copied = Copy(disk, self.notes.moment(), self.notes.now_ms)
 
     def _end(self) -> None:
         self.ending.begin()
@@ -194,6 +248,8 @@ class Furnished:
     """A disk on which everything is made and nothing has happened, and what the clock showed when it was."""
 
     disk: FakeDisk
+    unstopped: FakeDisk
+    """The same without a clean stop: there is no snapshot yet."""
     now_ms: int
 
 
@@ -202,4 +258,5 @@ def furnished() -> Furnished:
     """The same for every life, so it is made once."""
     world = World(0, name="furnishing")
     world.furnish()
-    return Furnished(world.machine.disk, world.notes.wall_ms)
+    assert world.unstopped is not None
+    return Furnished(world.machine.disk, world.unstopped, world.notes.wall_ms)

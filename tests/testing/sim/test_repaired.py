@@ -1,0 +1,49 @@
+"""The part of the simulator that damages and repairs: what it does to a disk, and what a report lets pass."""
+
+from __future__ import annotations
+
+import random
+
+from topics.engine.findings import Doubt, FsckReport, Lost, MayBeBack
+from topics.testing.checkers.events import Violation
+from topics.testing.fakedisk import FakeDisk
+from topics.testing.sim.damage import damage
+from topics.testing.sim.machine import SETTINGS
+from topics.testing.sim.repaired import is_told
+from topics.testing.sim.world import furnished
+
+
+def report(*may_be_back: MayBeBack, lost: tuple[Lost, ...] = ()) -> FsckReport:
+    return FsckReport("/data", may_be_back=list(may_be_back), lost=list(lost))
+
+
+def test_a_repair_that_brings_records_back_is_refused() -> None:
+    back = Violation("log.back", "fast#0: record 7 at seq 5 was deleted and is there")
+    done = Violation("lease.done", "jobs#0: 5 was acked and was handed out again")
+    for violation, topic in ((back, "fast"), (done, "jobs")):
+        assert not is_told(report(), violation)
+        assert not is_told(report(MayBeBack("other", 0, Doubt.RECORDS, 1, 9)), violation)
+        assert not is_told(report(MayBeBack(topic, 0, Doubt.RECORDS, 6, 9)), violation), "of other seqs"
+        assert not is_told(report(MayBeBack(topic, 0, Doubt.PROGRESS, 1, 9)), violation), "of another kind"
+        assert is_told(report(MayBeBack(topic, 0, Doubt.RECORDS, 1, 9)), violation)
+
+
+def test_a_repair_that_loses_records_has_to_tell() -> None:
+    lost = Violation("log.lost", "safe#0: record 7 at seq 5 was answered and is told lost ((5, 5, 'damage'))")
+    assert not is_told(report(), lost)
+    assert is_told(report(lost=(Lost("safe", 0, 5, 5),)), lost)
+    silent = Violation("log.missing", "safe#0: record 7 at seq 5 was answered, and is silently gone")
+    assert not is_told(report(lost=(Lost("safe", 0, 5, 5),)), silent), "no report makes up for silence"
+
+
+def test_damage_changes_one_or_two_files_and_names_them() -> None:
+    kinds = set()
+    for seed in range(40):
+        disk: FakeDisk = furnished().disk.fork()
+        before = disk.contents()
+        done = damage(disk, SETTINGS.data_dir, random.Random(seed))
+        after = disk.contents()
+        changed = {path for path in before if after.get(path) != before[path]}
+        assert changed <= {told.rpartition(" of ")[2] for told in done}
+        kinds |= {told.partition(" ")[0] for told in done}
+    assert kinds >= {"bit", "zeros"}
