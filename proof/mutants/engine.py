@@ -38,7 +38,7 @@ ENGINE = (
         _WRITING,
         "    flag_gone(store.fs, store.tiers, store.pins, [gone for gone in job.gone if gone.number not in going])\n",
         "    flag_gone(store.fs, store.tiers, store.pins, [gone for gone in job.gone if gone.number in going])\n",
-        (_TESTS + "test_doubts.py",),
+        (_TESTS + "test_doubts.py::test_flags_in_segments_tell_what_counts_without_a_snapshot",),
     ),
     Mutant(
         "flags-not-made-good",
@@ -46,7 +46,7 @@ ENGINE = (
         _RECOVERY,
         "            self._finish_checkpoint()\n",
         "            pass\n",
-        (_TESTS + "test_doubts.py",),
+        (_TESTS + "test_doubts.py::test_a_crash_before_the_flags_is_made_good_by_the_next_start",),
     ),
     Mutant(
         "floor-not-flagged",
@@ -54,7 +54,7 @@ ENGINE = (
         _CHECKPOINT,
         "                job.gone.append(gone_section(segment, run.section_no, run.flagged_below, low))\n",
         "                gone_section(segment, run.section_no, run.flagged_below, low)\n",
-        (_TESTS + "test_doubts.py",),
+        (_TESTS + "test_doubts.py::test_flags_in_segments_tell_what_counts_without_a_snapshot",),
     ),
     Mutant(
         "repaired-queue-keeps-its-cursor",
@@ -62,7 +62,7 @@ ENGINE = (
         _SALVAGE,
         "                log.queue.cursor = 1\n",
         "                pass\n",
-        (_TESTS + "test_doubts.py",),
+        (_TESTS + "test_doubts.py::test_a_queue_hands_out_what_it_says_is_ready_after_lost_facts",),
     ),
     Mutant(
         "doubtful-segment-not-told",
@@ -70,7 +70,7 @@ ENGINE = (
         _SALVAGE,
         "            if not certain:\n",
         "            if False:\n",
-        (_TESTS + "test_doubts.py",),
+        (_TESTS + "test_doubts.py::test_segments_of_an_older_version_are_doubtful_and_told",),
     ),
     Mutant(
         "older-image-taken-for-the-newest",
