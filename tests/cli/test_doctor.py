@@ -54,6 +54,16 @@ def test_a_directory_in_use_and_one_at_rest(bare: Command, capfd: pytest.Capture
     assert list(tmp_path.rglob("doctor-*")) == [], "nothing is left behind"
 
 
+def test_place_for_the_witness_must_be_in_memory(
+    bare: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checks(bare, "--dir", tmp_path)["kill proof"]["found"] == "/dev/shm is in memory"
+    monkeypatch.setenv("TOPICS_WITNESS_DIR", "/proc")
+    assert checks(bare, "--dir", tmp_path)["kill proof"]["found"] == "/proc is not in memory"
+    monkeypatch.setenv("TOPICS_WITNESS_DIR", str(tmp_path / "missing"))
+    assert checks(bare, "--dir", tmp_path)["kill proof"]["verdict"] == "warning"
+
+
 def test_the_directory_of_the_settings(bare: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOPICS_DATA_DIR", str(tmp_path / "from-settings"))
     assert "from-settings" in checks(bare)["directory"]["found"]

@@ -94,6 +94,15 @@ def file_system(kind: str, mounted_at: str) -> Finding:
     return good("file system", found)
 
 
+def witness(kind: str, directory: str) -> Finding:
+    """Where the note is kept which proves after a kill that the disk lost nothing."""
+    if kind in FLEETING:
+        return good("kill proof", f"{directory} is in memory")
+    found = f"{directory} is not in memory" if kind else f"{directory} is missing"
+    advice = "topics of class disk skip seqs after each kill: set TOPICS_WITNESS_DIR to a directory on a tmpfs"
+    return warning("kill proof", found, advice)
+
+
 def disk_space(free_bytes: int, wal_bytes: int) -> Finding:
     """`wal_bytes` is what the write-ahead log alone takes."""
     found = f"{sized(free_bytes)} free"
@@ -130,9 +139,7 @@ def local_clock(now_ms: int, written_ms: int | None, shown: str) -> Finding:
         )
     if written_ms is not None and now_ms + SKEW_MS < written_ms:
         behind = f"{shown}, {(written_ms - now_ms) / 1000:.0f} s before the newest file was written"
-        advice = (
-            "new records get the time of the last one until the clock has caught up; set it and keep it synchronised"
-        )
+        advice = "the server's time runs slower until the clock has caught up; set it and keep it synchronised"
         return warning("clock", behind, advice)
     return good("clock", shown)
 

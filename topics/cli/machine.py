@@ -82,6 +82,8 @@ def _directory(settings: Settings) -> Iterator[Finding]:
     mount = _mount(_proc("/proc/self/mounts"), place)
     if mount is not None:
         yield checkup.file_system(*mount)
+    held = _mount(_proc("/proc/self/mounts"), settings.witness_dir) if fs.exists(settings.witness_dir) else None
+    yield checkup.witness("" if held is None else held[0], settings.witness_dir)
     try:
         yield checkup.disk_space(fs.free_bytes(place), 2 * settings.wal_shards * settings.wal_file_bytes)
         yield checkup.sync_speed(_sync_times_us(fs, place))
