@@ -207,4 +207,6 @@ def _names(value: Any) -> list[str]:
     if dataclasses.is_dataclass(value):
         return [one.name for one in dataclasses.fields(value)]
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    if "is_touched" in slots:
+        slots.remove("is_touched")  # Of a queue: to look at its leases makes an empty table, which says the same.
     return [*slots, *vars(value)] if hasattr(value, "__dict__") else slots

@@ -261,7 +261,7 @@ def test_holes_below_the_floor_are_forgotten() -> None:
 def test_a_moved_head_leaves_a_hole() -> None:
     log = new_log()
     log.apply(HeadMoved(1))
-    assert log.holes == []
+    assert list(log.holes) == []
     log.apply(HeadMoved(4))
     assert (log.next_seq, log.holes) == (4, [Hole(1, 3, Reason.RESTART)])
     log.apply(HeadMoved(4))

@@ -101,3 +101,24 @@ def test_an_alias_that_a_repair_left_twice_is_the_first_ones() -> None:
     topics.remove("b")
     topics.remove("x")
     assert topics.get("x") is topics.named("a")
+
+
+def test_topics_with_equal_configs_share_one_object() -> None:
+    topics = registry()
+    for name in ("a", "b", "c"):
+        topics.add(Topic(name, TopicConfig(ttl_ms=5), 1, 1, 0))
+    a, b, c = (topics.get(name) for name in ("a", "b", "c"))
+    assert a is not None and b is not None and c is not None
+    assert a.config is b.config is c.config
+    topics.configure(c, TopicConfig(ttl_ms=7))
+    assert a.config.ttl_ms == b.config.ttl_ms == 5 and c.config.ttl_ms == 7
+    topics.configure(c, TopicConfig(ttl_ms=5))
+    assert c.config is a.config
+    for name in ("a", "b", "c"):
+        topics.remove(name)
+    assert not topics._configs, "a config that no topic has is not kept"
+
+
+def test_names_are_in_order_however_they_come() -> None:
+    topics = registry("b", "d", "a", "c")
+    assert names(topics.page("", "", 10)) == ["a", "b", "c", "d"]

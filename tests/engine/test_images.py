@@ -83,7 +83,7 @@ def test_nothing_lost_is_no_hole(stored_upto: int, low: int) -> None:
     log.holes = []
     restored = Log(7, "t", 2, 3)
     images.restore_log(restored, images.log_image(log, 12, stored_upto, []))
-    assert restored.holes == [] and restored.next_seq == 100
+    assert list(restored.holes) == [] and restored.next_seq == 100
 
 
 def test_topics_stages_and_batches_come_back() -> None:

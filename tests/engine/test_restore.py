@@ -25,7 +25,10 @@ from topics.engine.images import LogImage
 from topics.errors import NotUnderstood
 from topics.heapmodel import NewMessage
 from topics.storage import frame
+from topics.storage.fs import File, Mapping, OpenMode
+from topics.testing.driver import Driver
 from topics.testing.fakedisk import FakeDisk
+from topics.testing.faultfs import FaultFs
 
 KINDS = ("a/", "b/", "d/", "h/", "i/", "k/", "l/", "m", "p/", "r/", "s/", "t/", "u/")
 
@@ -133,3 +136,70 @@ def test_a_file_in_the_format_of_another_version_is_left_alone(path: str, what: 
     assert_left_alone(
         disk_of(contents | {path: bytes(content)}), f"{path} is in {what} format 2; this program reads format 1"
     )
+
+
+# ---- many topics
+
+
+class _Counted(FaultFs):
+    """Counts what is asked of the file system."""
+
+    asked = 0
+
+    def exists(self, path: str) -> bool:
+        self.asked += 1
+        return super().exists(path)
+
+    def open(self, path: str, mode: OpenMode) -> File:
+        self.asked += 1
+        return super().open(path, mode)
+
+    def map(self, path: str) -> Mapping:
+        self.asked += 1
+        return super().map(path)
+
+
+def _calls_of_a_start(topics: int) -> int:
+    rig = HeapRig()
+    for number in range(topics):
+        rig.write(f"t{number}", number)
+    rig.driver.close()
+    fs = _Counted(rig.disk)
+    engine = Driver(fs, rig.clock, rig.options).engine
+    assert len(engine.machine.topics) == topics
+    return fs.asked
+
+
+def test_start_asks_no_more_of_the_disk_for_more_topics() -> None:
+    assert _calls_of_a_start(300) == _calls_of_a_start(30)
+
+
+def test_restored_topics_share_what_they_have_in_common() -> None:
+    rig = HeapRig()
+    for number in range(3):
+        rig.configure(f"q{number}", type="queue")
+        rig.write(f"q{number}", 1)
+    rig.heap("h", dead_letter=None)
+    rig.put(1)
+    rig.stop()
+    topics = [rig.engine.machine.topic(f"q{number}") for number in range(3)]
+    assert len({id(topic.config) for topic in topics}) == 1
+    logs = [rig.log(name) for name in ("q0", "q1", "h")]
+    assert len({id(log.lost) for log in logs} | {id(log.published) for log in logs}) == 1
+    queues = [log.queue for log in logs]
+    assert [queue.is_touched for queue in queues if queue is not None] == [False] * 3, "nothing was handed out"
+    assert rig.pop()[0].priority == 1 and rig.log("h").lost == {} == rig.log("q0").lost
+
+
+def test_checkpoint_after_a_start_keeps_queues_that_nobody_touched() -> None:
+    rig = HeapRig()
+    rig.configure("q", type="queue", durability="fsync")
+    rig.write("q", 1, 2)
+    rig.heap()
+    rig.put(3, 1)
+    for _ in range(3):
+        rig.stop()
+        rig.write("q", 0)
+    assert [message.priority for message in rig.pop(most=2)] == [1, 3]
+    state = rig.engine.state("q").queue
+    assert state is not None and state.ready == 5

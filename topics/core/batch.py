@@ -213,7 +213,8 @@ class Batches:
             if found is not None:
                 target = _target(machine, found)
                 if target is not None:
-                    target.published.pop(found.log.log_id, None)
+                    kept = {log_id: part for log_id, part in target.published.items() if log_id != found.log.log_id}
+                    target.published = kept
             self.drop_stage(machine, stage)
         batch.stages = []
 

@@ -105,7 +105,7 @@ class Order:
         self._heads: list[tuple[int, int]] = []
         """The first key of each run, and the run's number."""
         self.next_number = 1
-        self._stored: set[int] = set()
+        self._stored: dict[int, None] = {}
         """Runs that the newest snapshot holds."""
         self.gone: list[int] = []
         """Runs that it need not hold any more."""
@@ -226,7 +226,7 @@ class Order:
     def _forget(self, number: int) -> None:
         del self._runs[number]
         if number in self._stored:
-            self._stored.remove(number)
+            del self._stored[number]
             self.gone.append(number)
 
     # ---- snapshots
@@ -243,7 +243,7 @@ class Order:
 
     def stored(self, numbers: Sequence[int]) -> None:
         """A snapshot with these runs is durable; those that went meanwhile need not stay in it."""
-        self._stored.update(number for number in numbers if number in self._runs)
+        self._stored.update((number, None) for number in numbers if number in self._runs)
         self.gone += [number for number in numbers if number not in self._runs and number not in self.gone]
 
     def store_anew(self) -> None:
@@ -271,5 +271,5 @@ class Order:
             run = order._runs[number] = SortedRun.parse(stored[number], at, end)
             heappush(order._heads, (run.first(), number))
         order.count = len(order._young) + sum(map(len, order._runs.values()))
-        order._stored = set(order._runs)
+        order._stored = dict.fromkeys(order._runs)
         return order

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from topics.limits import HOLES_MAX
 from topics.model import Reason
+
+NO_ENTRIES: Final[Mapping[Any, Any]] = {}
+"""What a log lost when it lost nothing: one object for all logs, as there may be very many. Nobody changes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ class LeaseColumns(NamedTuple):
     holders: bytes
     """Places in `nodes`, counted from 1; 0 is nobody."""
     nodes: list[str]
+
+
+NO_LEASES: Final = LeaseColumns(b"", b"", b"", b"", b"", [])
 
 
 def columns_of(rows: LeaseRows, runs: LeaseRuns, holders: Holders) -> LeaseColumns:

@@ -20,7 +20,7 @@ What does, a delete or a change of the TTL, stores the floors first: `floors_uns
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,7 +31,7 @@ from topics.core.encoded import EncodedRecords
 from topics.core.facts import Appended, Deleted, Floors, LogFact
 from topics.core.group import Groups
 from topics.core.heaprecord import remember_keys
-from topics.core.hole import Hole, add_last
+from topics.core.hole import NO_ENTRIES, Hole, add_last
 from topics.core.inflow import Inflow
 from topics.core.protect import Holds
 from topics.core.queue import Queue
@@ -63,10 +63,10 @@ class Log:
     next_seq: int = SEQ_BASE
     low: int = SEQ_BASE
     evict_floor: int = SEQ_BASE
-    lost: dict[Reason, int] = field(default_factory=dict)
+    lost: Mapping[Reason, int] = field(default_factory=lambda: NO_ENTRIES)
     floors_unstored: bool = False
     """Time or a cap moved the floors, and no fact says where they are now."""
-    holes: list[Hole] = field(default_factory=list)
+    holes: Sequence[Hole] = ()
     count: int = 0
     bytes: int = 0
     last_ts: int = 0
@@ -81,13 +81,13 @@ class Log:
     _transit: Transit | None = None
     _holds: Holds | None = None
     _groups: Groups | None = None
-    published: dict[int, tuple[int, int]] = field(default_factory=dict)
+    published: Mapping[int, tuple[int, int]] = field(default_factory=lambda: NO_ENTRIES)
     """Stages whose records are in this log while their batch is not finished: stage log -> first seq, count."""
     waits: bytearray | None = None
     """Of a stage: how long its records wait once they are published; None when none does."""
     inflow: Inflow | None = None
     """What routers brought here; None when none ever did."""
-    released: list[Run] = field(default_factory=list)
+    released: Sequence[Run] = ()
     """Runs that hold nothing any more, for the owner of their files to take."""
     kept: list[Run] | None = None
     """During a replay: what it dropped, of which other logs may have copies that are not made yet."""
@@ -213,10 +213,13 @@ class Log:
     def lose(self, floor: int, last_live: int | None, count: int, size: int, reason: Reason) -> None:
         """Everything below `floor` is lost: so much that was live. What is already deleted is not counted as loss."""
         if last_live is not None:
-            self.lost[reason] = max(self.lost.get(reason, 0), last_live)
+            self.note_lost(reason, last_live)
             self.evict_floor = max(self.evict_floor, last_live + 1)
         self._raise_low(floor, count, size)
         self.floors_unstored = True
+
+    def note_lost(self, reason: Reason, seq: int) -> None:
+        self.lost = {**self.lost, reason: max(self.lost.get(reason, 0), seq)}
 
     def _raise_low(self, low: int, count: int, size: int) -> None:
         if low <= self.low:
@@ -249,11 +252,14 @@ class Log:
         if self.tail is not None and self.tail.last_seq < self.low:
             self._keep([self.tail])
             self.tail = None
-        self.holes = [hole for hole in self.holes if hole.gap_to >= self.evict_floor]
+        if self.holes:
+            self.holes = [hole for hole in self.holes if hole.gap_to >= self.evict_floor]
 
     def _release(self, runs: list[Run]) -> None:
         # Memory goes at once; only what is in a file has an owner that wants to know.
-        self.released += [run for run in runs if not isinstance(run, MemoryRun)]
+        stored = [run for run in runs if not isinstance(run, MemoryRun)]
+        if stored:
+            self.released = [*self.released, *stored]
         self._keep(runs)
 
     def _keep(self, runs: list[Run]) -> None:
@@ -344,7 +350,7 @@ class Log:
             remember_keys(self.dedupe, records)
         if fact.stage_log_id:
             first, count = self.published.get(fact.stage_log_id, (records.first_seq, 0))
-            self.published[fact.stage_log_id] = (first, count + records.count)
+            self.published = {**self.published, fact.stage_log_id: (first, count + records.count)}
         if fact.not_before_ms and self.queue is not None:
             self.queue.leases.delay(range(records.first_seq, records.last_seq + 1), fact.not_before_ms)
         if fact.waits:
@@ -406,7 +412,7 @@ class Log:
         self.low = max(self.low, floors.low)
         self.evict_floor = max(self.evict_floor, floors.evict_floor)
         for reason, last in floors.lost.items():
-            self.lost[reason] = max(self.lost.get(reason, 0), last)
+            self.note_lost(reason, last)
         self._drop_runs()
         if self.queue is not None:
             self.queue.forget_below(self.low)
@@ -430,6 +436,8 @@ class Log:
 
     def add_hole(self, gap_from: int, gap_to: int, reason: Reason) -> None:
         """Seqs from here to there will never be delivered; the next record comes behind them."""
+        if not isinstance(self.holes, list):
+            self.holes = []
         add_last(self.holes, gap_from, gap_to, reason)
         if self.queue is not None:
             self.queue.skip(max(0, gap_to + 1 - self.next_seq))

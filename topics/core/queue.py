@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 
 class Queue:
-    __slots__ = ("cursor", "dead_letter_error", "dead_lettered", "leases", "token_times")
+    __slots__ = ("cursor", "dead_letter_error", "dead_lettered", "is_touched", "leases", "token_times")
+
+    leases: LeaseTable
+    token_times: TokenTimes
+    """Both are made when they are first asked for (`__getattr__`): of many queues, most are never taken from."""
 
     keeps_times = False
     """Whether the time of each write of a producer is to be remembered, not only that of the last one of several."""
@@ -39,10 +43,25 @@ class Queue:
     def __init__(self, cursor: int = 1, dead_lettered: int = 0, leases: LeaseTable | None = None) -> None:
         self.cursor = cursor
         self.dead_lettered = dead_lettered
-        self.leases = leases if leases is not None else LeaseTable()
+        self.is_touched = False
+        """Whether there is a lease table: without one nothing was ever handed out or delayed."""
+        if leases is not None:
+            self.leases = leases
+            self.is_touched = True
         self.dead_letter_error: str | None = None
         """Why the last job that was to be dead-lettered could not be; it stays here and is tried again."""
-        self.token_times = TokenTimes()
+
+    def __getattr__(self, name: str) -> object:
+        """An attribute that is not there yet; one that is there costs nothing."""
+        if name == "leases":
+            self.is_touched = True
+            made: LeaseTable | TokenTimes = LeaseTable()
+        elif name == "token_times":
+            made = TokenTimes()
+        else:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+        setattr(self, name, made)
+        return made
 
     def apply(self, fact: Claimed | Released | Extended, now_ms: int = 0) -> None:
         match fact:
@@ -80,10 +99,12 @@ class Queue:
 
     def forget(self, seqs: Iterable[int]) -> None:
         """Records that are gone, for whatever reason."""
-        self.leases.forget(seqs)
+        if self.is_touched:
+            self.leases.forget(seqs)
 
     def forget_below(self, low: int) -> None:
-        self.leases.forget_below(low)
+        if self.is_touched:
+            self.leases.forget_below(low)
 
     def find_fresh(self, log: Log, limit: int) -> tuple[list[int], int]:
         """Up to so many jobs that were never handed out, and where the cursor stands behind them."""
@@ -130,6 +151,8 @@ class Queue:
 
     def settle(self, log: Log) -> None:
         """After a recovery: an entry whose record did not survive goes as well."""
+        if not self.is_touched:
+            return
         gone = []
         for lease in self.leases:
             run = log.run_at(lease.seq)

@@ -45,6 +45,8 @@ class Registry:
         """In order. Internal topics have no place among them: no list shows them, and no wildcard means them."""
         self._aliases: dict[str, str] = {}
         """By alias, the name of the topic."""
+        self._configs: dict[TopicConfig, tuple[TopicConfig, int]] = {}
+        """Each config that a topic has, and how many have it."""
         self._fed: set[str] = set()
         """Names of the topics that get changes of tables."""
         self.by_type: Counter[TopicType] = Counter()
@@ -86,8 +88,12 @@ class Registry:
     def add(self, topic: Topic) -> None:
         assert topic.name not in self._topics
         self._topics[topic.name] = topic
+        topic.config = self._shared(topic.config)
         if topic.name not in INTERNAL_TOPICS:
-            insort(self._names, topic.name)
+            if self._names and topic.name < self._names[-1]:
+                insort(self._names, topic.name)
+            else:
+                self._names.append(topic.name)
         self._name(topic)
         self._count(topic, 1)
         self.feed(topic, topic.sources)
@@ -99,14 +105,29 @@ class Registry:
         self._fed.discard(name)
         self._unname(topic)
         self._count(topic, -1)
+        self._unshare(topic.config)
         return topic
 
     def configure(self, topic: Topic, config: TopicConfig) -> None:
         self._count(topic, -1)
         self._unname(topic)
-        topic.config = config
+        self._unshare(topic.config)
+        topic.config = self._shared(config)
         self._name(topic)
         self._count(topic, 1)
+
+    def _shared(self, config: TopicConfig) -> TopicConfig:
+        """The one object for all topics with this config: most topics have the same as many others."""
+        found, count = self._configs.get(config, (config, 0))
+        self._configs[found] = found, count + 1
+        return found
+
+    def _unshare(self, config: TopicConfig) -> None:
+        found, count = self._configs[config]
+        if count > 1:
+            self._configs[found] = found, count - 1
+        else:
+            del self._configs[found]
 
     def feed(self, topic: Topic, sources: Sources) -> None:
         """Changes of these tables become records of a topic."""

@@ -198,7 +198,7 @@ class Checkpointer:
             _put(job, images.fence_key(log.log_id, producer_id), fence)
 
     def _release(self, job: Job, log: Log) -> None:
-        released, log.released = log.released, []
+        released, log.released = log.released, ()
         for run in released:
             if isinstance(run, SegmentRun):
                 self._let_go(job.gone, run)
@@ -212,7 +212,7 @@ class Checkpointer:
     def _capture_gone(self, job: Job) -> None:
         gone, self._machine.dropped_logs = self._machine.dropped_logs, []
         for log in gone:
-            log.released += log.runs
+            log.released = [*log.released, *log.runs]
             log.runs = []
             self._release(job, log)
             job.removes.add(images.log_key(log.log_id))
@@ -340,7 +340,8 @@ class Checkpointer:
             new.append(run)
         kept = [run for run in log.runs if id(run) not in replaced]
         log.runs = sorted([*kept, *new], key=lambda run: run.first_seq)
-        log.released = [run for run in log.released if id(run) not in replaced]
+        if log.released:
+            log.released = [run for run in log.released if id(run) not in replaced]
 
     def cleaned(self, job: Job) -> None:
         """The files are gone; what could not be removed is tried again later."""

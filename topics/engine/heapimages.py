@@ -92,7 +92,9 @@ def restore(log: Log, image: LogImage, state: Mapping[bytes, bytes]) -> None:
         return
     heap, kept = log.queue, image.heap
     heap.dead_lettered = image.queue.dead_lettered
-    heap.leases = LeaseTable.of(image.queue.leases)
+    if image.queue.leases.seqs:
+        heap.leases = LeaseTable.of(image.queue.leases)
+        heap.is_touched = True
     if kept is None:
         return
     heap.changed = dict(kept.changed)

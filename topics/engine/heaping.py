@@ -281,8 +281,9 @@ class Heaping(HeapLooking):
         """After a recovery: what is leased runs out in its time."""
         for topic in self._machine.topics:
             if topic.config.type is TopicType.HEAP:
-                for log_id in topic.log_ids():
-                    self.note(self._machine.logs[log_id])
+                for log in [self._machine.logs[log_id] for log_id in topic.log_ids()]:
+                    if log.queue is not None and log.queue.is_touched:
+                        self.note(log)
 
     def dropped(self, log_ids: Iterable[int]) -> None:
         """Topics are gone, and nobody will get anything from them."""

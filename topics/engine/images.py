@@ -23,7 +23,7 @@ from topics.core.facts import Archived, LogFact, MoveDecided
 from topics.core.fence import Fence
 from topics.core.heap import Heap
 from topics.core.hole import Hole
-from topics.core.leasecolumns import LeaseColumns
+from topics.core.leasecolumns import NO_LEASES, LeaseColumns
 from topics.core.leases import LeaseTable
 from topics.core.log import SEQ_BASE, Log
 from topics.core.queue import Queue
@@ -209,7 +209,8 @@ def _queue_image(log: Log) -> QueueImage:
     assert queue is not None
     # The order of a heap with messages in memory is not kept: all records are put in order again.
     from_start = log.volatile is not None and isinstance(queue, Heap)
-    return QueueImage(SEQ_BASE if from_start else queue.cursor, queue.dead_lettered, queue.leases.columns())
+    leases = queue.leases.columns() if queue.is_touched else NO_LEASES
+    return QueueImage(SEQ_BASE if from_start else queue.cursor, queue.dead_lettered, leases)
 
 
 def with_runs(image: LogImage, runs: tuple[RunImage, ...]) -> LogImage:
@@ -221,15 +222,20 @@ def restore_log(log: Log, image: LogImage) -> None:
     log.next_seq = image.next_seq
     log.low = image.low
     log.evict_floor = image.evict_floor
-    log.lost = dict(image.lost)
-    log.holes = [Hole(hole.gap_from, hole.gap_to, hole.reason) for hole in image.holes]
+    if image.lost:
+        log.lost = dict(image.lost)
+    if image.holes:
+        log.holes = [Hole(hole.gap_from, hole.gap_to, hole.reason) for hole in image.holes]
     log.last_ts = image.last_ts
-    log.last_write_ts = image.last_write_ts
+    # Mostly the same number: then the same object.
+    log.last_write_ts = log.last_ts if image.last_write_ts == log.last_ts else image.last_write_ts
     log.granted_ceiling = image.granted_ceiling
-    log.published = dict(image.published)
+    if image.published:
+        log.published = dict(image.published)
     log.waits = bytearray(image.waits) or None
     if image.queue is not None and not isinstance(log.queue, Heap):
-        log.queue = Queue(image.queue.cursor, image.queue.dead_lettered, LeaseTable.of(image.queue.leases))
+        leases = LeaseTable.of(image.queue.leases) if image.queue.leases.seqs else None
+        log.queue = Queue(image.queue.cursor, image.queue.dead_lettered, leases)
     restore_groups(log, image.groups)
     log.inflow = restore_inflow(image.inflow) if image.inflow is not None else None
     if image.next_move > 1 or image.received:

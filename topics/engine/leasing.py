@@ -20,7 +20,7 @@ class Leasing:
 
     def note(self, log: Log) -> None:
         """Something about a queue changed."""
-        if log.queue is not None and len(log.queue.leases) and not isinstance(log.queue, Heap):
+        if log.queue is not None and log.queue.is_touched and len(log.queue.leases) and not isinstance(log.queue, Heap):
             self._busy.add(log.log_id)
 
     def resume(self) -> None:

@@ -6,10 +6,12 @@ files are begun, and what is concluded from a power loss is stored as facts befo
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from topics import freed
 from topics.clock import Clock
 from topics.core import batch, facts, volatile
 from topics.core.derive import Derivation
@@ -21,7 +23,6 @@ from topics.core.rewind import rewind
 from topics.core.routerfacts import CopiesLost
 from topics.engine.checkpoint import Checkpointer
 from topics.engine.engine import Engine, EngineLimits
-from topics.engine.images import LogImage
 from topics.engine.job import SegmentLimits
 from topics.engine.report import RecoveryReport
 from topics.engine.reports import Reports
@@ -53,6 +54,7 @@ class Options:
 
 Progress = Callable[[float], None]
 PROGRESS_EVERY_FACTS = 10_000
+SNAPSHOT_BYTES_GIVEN_BACK = 16 << 20
 INCARNATION_BITS = 24
 
 
@@ -67,11 +69,17 @@ def recover(
 ) -> Engine:
     """An engine on a directory. With `post` the WAL has threads; without, the caller runs `engine.wal.work`."""
     store = Store(fs, directory, clock, salt_source, options.hot_bytes, options.cold_dir)
+    # Nearly all that is made here stays: to look for garbage among it, time and again, is a fifth of the start.
+    collects = gc.isenabled()
+    gc.disable()
     try:
         return _Recovery(store, options, on_progress).run(post)
     except BaseException:
         store.close()
         raise
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Recovery:
@@ -85,7 +93,7 @@ class _Recovery:
         self._checkpointer = Checkpointer(store, self._machine, self._positions, options.segments)
         self._report = RecoveryReport()
         self._now_ms = store.clock.now_ms()
-        self._images: Iterable[LogImage] = ()
+        self._named: dict[tuple[int, int], int] = {}
         """What the snapshot holds of logs."""
 
     def run(self, post: Post | None) -> Engine:
@@ -164,13 +172,17 @@ class _Recovery:
             self._positions,
             lambda log, image: stored_runs(store, log, image),
         )
-        restorer.load(state)
+        restorer.load(state, consume=True)
         self._now_ms = restorer.now_ms
-        self._images = restorer.images()
+        self._named = restorer.named
+        if snapshots.size_bytes >= SNAPSHOT_BYTES_GIVEN_BACK:
+            # Its bytes were in memory beside all that was made of them.
+            state.clear()
+            freed.give_back()
 
     def _finish_checkpoint(self) -> None:
         """Its process died before it had set all flags, or before it said that it had."""
-        named = {(run.segment, run.section): image.low for image in self._images for run in image.runs}
+        named, self._named = self._named, {}
         flag_gone(self._store.fs, self._store.tiers, None, unnamed(self._store.open_segments(), named))
 
     # ---- the WAL
@@ -255,7 +267,8 @@ class _Recovery:
         """The meta log is replayed before most others, so a batch may have been finished before its parts came."""
         open_logs = {stage.log.log_id for stage in self._machine.batches.stages.values()}
         for log in self._machine.logs.values():
-            log.published = {stage: part for stage, part in log.published.items() if stage in open_logs}
+            if log.published:
+                log.published = {stage: part for stage, part in log.published.items() if stage in open_logs}
 
     def _show_everything(self) -> None:
         """What was recovered is durable by now: the WAL's old files were synced when its new ones began."""

@@ -7,8 +7,7 @@ would lose what it says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from topics.core.batch import OpenStage
@@ -33,6 +32,26 @@ MEANINGLESS = (*UNREADABLE, LookupError, OverflowError, InvalidRequest)
 """What comes of an image that is not what this version writes: names and numbers in it lead nowhere."""
 
 
+class _Understood:
+    """What cannot be read inside it is an entry of a snapshot that this version does not understand.
+
+    A class, because there is one for each log: what `contextmanager` makes costs as much as the rest of restoring it.
+    """
+
+    __slots__ = ("_key", "_store")
+
+    def __init__(self, store: Store, key: bytes) -> None:
+        self._store = store
+        self._key = key
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, MEANINGLESS):
+            raise _not_understood(self._store, self._key, error) from error
+
+
 class Restorer:
     def __init__(
         self, store: Store, machine: Machine, checkpointer: Checkpointer, positions: dict[int, int], take_runs: TakeRuns
@@ -44,41 +63,38 @@ class Restorer:
         self._checkpointer = checkpointer
         self._positions = positions
         self._take_runs = take_runs
-        self._state: Mapping[bytes, bytes] = {}
-        self._logs: dict[int, LogImage] = {}
+        self._state: dict[bytes, bytes] = {}
         self._fences: dict[int, list[tuple[str, Fence]]] = {}
+        self.named: dict[tuple[int, int], int] = {}
+        """Each segment and section that a log's image names, with the floor of that log."""
 
-    def images(self) -> Iterable[LogImage]:
-        """Of all logs, as the snapshot has them."""
-        return self._logs.values()
-
-    def load(self, state: Mapping[bytes, bytes]) -> None:
+    def load(self, state: dict[bytes, bytes], consume: bool = False) -> None:
+        """Restore all that a snapshot holds. With `consume`, the images of topics and their logs are taken out of
+        `state` on the way, so that all of them are never in memory beside all that is made of them."""
         self._state = state
         if images.META_KEY in state:
             self._restore_meta(self._read(images.META_KEY, images.decode_meta))
         for key, value in state.items():
-            if key.startswith(b"l/"):
-                with self._understood(key):
-                    self._logs[int(key[2:])] = images.decode_log(value)
-            elif key.startswith(images.FENCE_KEY):
+            if key.startswith(images.FENCE_KEY):
                 with self._understood(key):
                     log_id, producer_id = images.fence_place(key)
                     self._fences.setdefault(log_id, []).append((producer_id, images.decode_fence(value)))
             elif key.startswith(heapimages.KEY):
                 with self._understood(key):
                     heapimages.check_run(value)
+        # In order of their names, so that each is the last one in the registry.
+        for key in sorted(key for key in state if key.startswith(b"t/")):
+            image = self._read(key, images.decode_topic)
+            self._restore_topic(image)
+            if consume:
+                del state[key]
+                for log_id in range(image.first_log_id, image.first_log_id + image.config.partitions):
+                    state.pop(images.log_key(log_id), None)
         for key, value in state.items():
-            if key.startswith(b"t/"):
-                self._restore_topic(self._read(key, images.decode_topic))
-            elif key.startswith(b"r/"):
-                with self._understood(key):
-                    self._machine.routers.put(routerimages.restore_router(routerimages.decode_router(value)))
-            elif key.startswith(b"s/"):
+            if key.startswith(b"s/"):
                 self._restore_stage(self._read(key, images.decode_stage))
-            else:
-                with self._understood(key):
-                    catalogimages.restore(self._machine.catalog, key, value)
-                    accountimages.restore(self._machine.accounts, key, value)
+            elif not key.startswith((b"t/", b"b/", heapimages.KEY)):
+                self._restore_other(key, value)
         batches = self._machine.batches
         for key in sorted(state):
             if key.startswith(b"b/"):
@@ -88,16 +104,30 @@ class Restorer:
         batches.changed_stages = set()
         batches.changed_batches = set()
 
-    def _read(self, key: bytes, decode: Callable[[bytes], R]) -> R:
+    def _restore_other(self, key: bytes, value: bytes) -> None:
         with self._understood(key):
-            return decode(self._state[key])
+            if key.startswith(b"r/"):
+                self._machine.routers.put(routerimages.restore_router(routerimages.decode_router(value)))
+            elif key.startswith(b"l/"):
+                if int(key[2:]) not in self._machine.logs:
+                    # Of no topic: it has to be understood all the same, and its sections are named.
+                    self._note_named(images.decode_log(value))
+            else:
+                catalogimages.restore(self._machine.catalog, key, value)
+                accountimages.restore(self._machine.accounts, key, value)
 
-    @contextmanager
-    def _understood(self, key: bytes) -> Iterator[None]:
+    def _note_named(self, image: LogImage) -> None:
+        for run in image.runs:
+            self.named[run.segment, run.section] = image.low
+
+    def _read(self, key: bytes, decode: Callable[[bytes], R]) -> R:
         try:
-            yield
+            return decode(self._state[key])
         except MEANINGLESS as error:
             raise _not_understood(self._store, key, error) from error
+
+    def _understood(self, key: bytes) -> _Understood:
+        return _Understood(self._store, key)
 
     def _restore_meta(self, meta: MetaImage) -> None:
         self._machine.next_log_id = meta.next_log_id
@@ -131,17 +161,21 @@ class Restorer:
 
     def _restore_log(self, log: Log, window_ms: int) -> None:
         self._machine.logs[log.log_id] = log
-        image = self._logs.get(log.log_id)
+        key = images.log_key(log.log_id)
+        image = self._read(key, images.decode_log) if key in self._state else None
         self._checkpointer.covered[log.log_id] = image.position if image is not None else 0
         if image is None:
             return
         self._positions[log.log_id] = image.position
-        with self._understood(images.log_key(log.log_id)):
+        self._note_named(image)
+        with self._understood(key):
             heapimages.restore(log, image, self._state)
             images.restore_log(log, image)
         log.runs = self._take_runs(log, image)
         for producer_id, fence in self._fences.get(log.log_id, ()):
             log.dedupe.load_fence(producer_id, fence)
+        if not image.chunks:
+            return
         heads = {}
         for number in image.chunks:
             chunk = self._state.get(images.chunk_key(log.log_id, number))
@@ -178,13 +212,15 @@ def stored_runs(store: Store, log: Log, image: LogImage) -> list[Run]:
 
 def check_place(store: Store, log: Log, place: RunImage) -> None:
     """A segment must hold what its image names: a file of another directory is whole, and does not."""
+    # To ask where a file is costs a call of the system: done for those that are complained of.
     segment = store.segment(place.segment)
     section = segment.sections[place.section] if place.section < len(segment.sections) else None
     if section is None or section.log_id != log.log_id:
         raise _misplaced(segment.path(), log, place, "nothing of it")
     if (section.first_seq, section.last_seq) != (place.first_seq, place.last_seq):
         raise _misplaced(segment.path(), log, place, f"seqs {section.first_seq}..{section.last_seq}")
-    check_salt(segment.path(), segment.salt, log, place)
+    if place.salt != segment.salt:
+        check_salt(segment.path(), segment.salt, log, place)
 
 
 def check_pieces(path: str, log: Log, place: RunImage, pieces: Sequence[Run]) -> None:
@@ -222,9 +258,9 @@ def check_flags(store: Store, log: Log, run: SegmentRun, place: RunImage) -> int
     Marks may have reached the file after the snapshot, so there may be fewer live records; more would be deleted ones
     that come back.
     """
-    path = store.segment(place.segment).path()
     live = run.flagged_live(place.low)
     if live > place.live_count:
+        path = store.segment(place.segment).path()
         raise Damaged(
             f"{path} offset {run.flags_offset()}: of seqs {run.first_seq}..{run.last_seq} of topic {log.topic}, {live} "
             f"are live by their flags, but {place.live_count} by the snapshot: deleted records would come back",

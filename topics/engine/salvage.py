@@ -290,11 +290,11 @@ class Salvage:
         if log.log_id not in self._holes_before:
             log.low = log.evict_floor = first_seq
             if first_seq > 1:
-                log.lost[Reason.DAMAGE] = first_seq - 1
+                log.lost = {**log.lost, Reason.DAMAGE: first_seq - 1}
         elif first_seq > log.low and self._expires(log):
             # Some of it may have expired, of which readers would have been told.
             self._passed[log.log_id] = log.low
-            log.lost[Reason.DAMAGE] = first_seq - 1
+            log.lost = {**log.lost, Reason.DAMAGE: first_seq - 1}
             log.low = log.evict_floor = first_seq
         present = sorted([*_bounds(log.runs), *gone, *((hole.gap_from, hole.gap_to) for hole in log.holes)])
         for gap in missing_ranges(log.low, log.next_seq - 1, present):

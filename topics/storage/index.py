@@ -11,6 +11,12 @@ The block table is verified when the index is opened, a tag table when it is fir
 
 from __future__ import annotations
 
+import struct
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import overload
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +47,10 @@ assert BLOCK_ENTRY.itemsize == 64
 
 Entries = npt.NDArray[np.void]
 
+_FLAGS_ENTRY = struct.Struct("<Q4xIQ24xI12x")
+"""What of an entry says where the flags of its block are; reading one this way is much quicker than as an array."""
+assert _FLAGS_ENTRY.size == BLOCK_ENTRY.itemsize
+
 
 class IndexDamaged(Exception):
     """An index is missing or not what was written: a reason to rebuild it."""
@@ -53,7 +63,7 @@ class IndexHeader(msgspec.Struct, frozen=True):
     data_bytes: int
 
 
-class Section(msgspec.Struct, frozen=True, array_like=True):
+class Section(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A stretch of one log in a segment."""
 
     log_id: int
@@ -73,7 +83,8 @@ class Section(msgspec.Struct, frozen=True, array_like=True):
 
 
 _header_decoder = msgspec.msgpack.Decoder(IndexHeader)
-_sections_decoder = msgspec.msgpack.Decoder(tuple[Section, ...])
+_section_decoder = msgspec.msgpack.Decoder(Section)
+_table_decoder = msgspec.msgpack.Decoder(tuple[msgspec.Raw, ...])
 
 
 class IndexBuilder:
@@ -182,8 +193,42 @@ def _fits(section: Section, block_count: int) -> bool:
     )
 
 
+class Sections(Sequence[Section]):
+    """The section table, of which only the places are held in memory: there is a section for each log in a pack."""
+
+    def __init__(self, index: Index, table: Frame) -> None:
+        """Raises `UNREADABLE` when it is another table."""
+        self._index = index
+        self._at = table.end - frame.CHECKSUM.size - len(table.body)
+        rows = [bytes(row) for row in _table_decoder.decode(table.body)]
+        # The rows are at the end of the table, behind how many they are.
+        ends = accumulate(map(len, rows), initial=len(table.body) - sum(map(len, rows)))
+        self._bounds = array("Q", ends)
+        for row in rows:
+            _section_decoder.decode(row)
+
+        self._count = len(rows)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> Section: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Section]: ...
+
+    def __getitem__(self, at: int | slice) -> Section | Sequence[Section]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        if not 0 <= at < self._count:
+            raise IndexError(f"there is no section {at} of {self._count}")
+        start, end = self._at + self._bounds[at], self._at + self._bounds[at + 1]
+        return _section_decoder.decode(self._index.view()[start:end])
+
+
 class Index:
-    """An open index. Sections are held in memory, the block table and tag tables stay mapped."""
+    """An open index. Where sections are is held in memory; they, the block table and tag tables stay mapped."""
 
     def __init__(self, number: int, salt: int, data_bytes: int, find: Finder, maps: MapCache) -> None:
         """Raises `IndexDamaged` when the file is not the index of that `.data` file."""
@@ -193,7 +238,7 @@ class Index:
         self._maps = maps
         self._verified_tags: set[int] = set()
         try:
-            view = self._view()
+            view = self.view()
         except FileNotFoundError:
             raise IndexDamaged("it is missing") from None
         found = frame.parse(view, 0, 0)
@@ -207,7 +252,7 @@ class Index:
             raise IndexDamaged("it belongs to another file")
         sections = self._frame(view, frame.padded(found.end), Kind.SECTION, "section table")
         try:
-            self.sections = _sections_decoder.decode(sections.body)
+            self.sections: Sequence[Section] = Sections(self, sections)
         except frame.UNREADABLE:
             raise IndexDamaged("its section table is of another kind") from None
         table = self._frame(view, frame.padded(sections.end), Kind.BLOCK_TABLE, "block table")
@@ -217,7 +262,7 @@ class Index:
         self._table_at = table.end - frame.CHECKSUM.size - len(table.body)
         self._tags_at = frame.padded(table.end)
 
-    def _view(self) -> memoryview:
+    def view(self) -> memoryview:
         return self._maps.use(self._name, self._find).view
 
     def _frame(self, view: memoryview, at: int, kind: Kind, what: str) -> Frame:
@@ -228,12 +273,18 @@ class Index:
 
     def entries(self, first_block: int, count: int) -> Entries:
         """The table rows of so many blocks, a view of the mapped file."""
-        return np.frombuffer(self._view(), BLOCK_ENTRY, count, self._table_at + first_block * BLOCK_ENTRY.itemsize)
+        return np.frombuffer(self.view(), BLOCK_ENTRY, count, self._table_at + first_block * BLOCK_ENTRY.itemsize)
+
+    def flags_at(self, block_no: int) -> tuple[int, int, int]:
+        """Where the flags of a block begin in the `.data` file, its first seq, and how many records it has."""
+        place = self._table_at + block_no * BLOCK_ENTRY.itemsize
+        offset, flags_from, first_seq, count = _FLAGS_ENTRY.unpack_from(self.view(), place)
+        return offset + flags_from, first_seq, count
 
     def tags(self, section_no: int) -> list[TagTable]:
         """The tag tables of a section, in seq order. Raises `IndexDamaged`."""
         section = self.sections[section_no]
-        view = self._view()
+        view = self.view()
         return [self._tag_table(view, self._tags_at + at, section) for at in section.tags_at]
 
     def _tag_table(self, view: memoryview, at: int, section: Section) -> TagTable:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -42,17 +42,24 @@ _CLEAN = 1
 _HAS_DEAD = 2
 
 
+# Of runs without marks in memory, which nearly all are: `_own_marks` gives a run its own.
+_NO_OVERLAYS: Final[dict[int, bytearray]] = {}
+_NO_FRESH: Final[dict[int, list[I64]]] = {}
+
+
 class SegmentRun:
     """A `topics.core.run.Run`. Numbers of blocks are counted from the section's first one."""
 
     __slots__ = (
+        "_blocks",
+        "_count",
+        "_first_block",
         "_first_seqs",
         "_fresh",
         "_last_seqs",
         "_live_counts",
         "_live_sizes",
         "_overlays",
-        "_section",
         "_section_no",
         "_segment",
         "_states",
@@ -69,18 +76,21 @@ class SegmentRun:
         section = segment.sections[section_no]
         self._segment = segment
         self._section_no = section_no
-        self._section = section
+        self._first_block = section.first_block
+        self._blocks = section.blocks
+        self._count = section.count
         self.first_seq = section.first_seq
         self.last_seq = section.last_seq
         self.first_ts = section.first_ts
-        self.last_ts = section.last_ts
-        self._states = bytearray(section.blocks)
+        self.last_ts = self.first_ts if section.last_ts == section.first_ts else section.last_ts
+        self._states = bytes(section.blocks)
+        """Of each block. Most runs have one, and one byte is the same object for all."""
         self._first_seqs: array[int] | None = None
         self._last_seqs: array[int] | None = None
         self._live_counts: I64 | None = None
         self._live_sizes: I64 | None = None
-        self._overlays: dict[int, bytearray] = {}
-        self._fresh: dict[int, list[I64]] = {}
+        self._overlays = _NO_OVERLAYS
+        self._fresh = _NO_FRESH
         """Positions marked in memory and not known to be durable in the file, by block."""
         self.flagged_below = 0
         """The flags of all records below this seq are known to be set in the file, for the floor has passed them."""
@@ -105,7 +115,11 @@ class SegmentRun:
 
     @property
     def log_id(self) -> int:
-        return self._section.log_id
+        return self._segment.sections[self._section_no].log_id
+
+    @property
+    def _topic(self) -> str:
+        return self._segment.sections[self._section_no].topic
 
     def flags_offset(self) -> int:
         """Where the flags of the first block stand in the file."""
@@ -116,7 +130,7 @@ class SegmentRun:
 
     def block_at(self, seq: int) -> tuple[Block, Marks | None]:
         number = bisect_left(self._last_seqs or self._load_last_seqs(), seq)
-        block = self._segment.mapped().blocks.get(self._section.first_block + number) or self._load(number)
+        block = self._segment.mapped().blocks.get(self._first_block + number) or self._load(number)
         return block, None if self._states[number] == _CLEAN else self._marks(number)
 
     def seq_after_ts(self, ts: int) -> int:
@@ -136,10 +150,10 @@ class SegmentRun:
         return self._last_seqs
 
     def _entries(self) -> Entries:
-        return self._segment.index.entries(self._section.first_block, self._section.blocks)
+        return self._segment.index.entries(self._first_block, self._blocks)
 
     def _block(self, number: int) -> Block:
-        return self._segment.mapped().blocks.get(self._section.first_block + number) or self._load(number)
+        return self._segment.mapped().blocks.get(self._first_block + number) or self._load(number)
 
     def _load(self, number: int) -> Block:
         """Verify a block in the mapped file, parse it and keep it with the mapping."""
@@ -154,11 +168,11 @@ class SegmentRun:
         ):
             raise self._damaged(offset, int(entry["first_seq"]), int(entry["last_seq"]))
         block = blocks.parse(found.body)
-        self._segment.maps.keep(mapped, self._section.first_block + number, block)
+        self._segment.maps.keep(mapped, self._first_block + number, block)
         return block
 
     def _damaged(self, offset: int, first_seq: int, last_seq: int) -> Damaged:
-        path, topic = self._segment.path(), self._section.topic
+        path, topic = self._segment.path(), self._topic
         return Damaged(
             f"{path} offset {offset}: the block with seqs {first_seq}..{last_seq} of topic {topic} is damaged",
             file=path,
@@ -208,7 +222,7 @@ class SegmentRun:
 
     def first_live(self, seq: int) -> int | None:
         entries = self._entries()
-        for number in range(bisect_left(self._last_seqs or self._load_last_seqs(), seq), self._section.blocks):
+        for number in range(bisect_left(self._last_seqs or self._load_last_seqs(), seq), self._blocks):
             first_seq, last_seq = int(entries["first_seq"][number]), int(entries["last_seq"][number])
             found = runs.first_live(self._marks(number), first_seq, last_seq, max(seq, first_seq))
             if found is not None:
@@ -243,7 +257,7 @@ class SegmentRun:
         """Live records of each block, from the flags alone."""
         if self._live_counts is None:
             counts = self._entries()["count"].astype(np.int64)
-            for number in range(self._section.blocks):
+            for number in range(self._blocks):
                 if (marks := self._marks(number)) is not None:
                     counts[number] -= bytes(marks).count(DEAD_FLAG)
             self._live_counts = counts
@@ -253,8 +267,8 @@ class SegmentRun:
         """Records from a seq on that are not flagged as deleted in the file; no block is looked at."""
         if from_seq > self.first_seq:
             return self.count_live(from_seq, self.last_seq) if from_seq <= self.last_seq else 0
-        marks = [marks for number in range(self._section.blocks) if (marks := self._marks(number)) is not None]
-        return self._section.count - sum(bytes(flags).count(DEAD_FLAG) for flags in marks)
+        marks = [marks for number in range(self._blocks) if (marks := self._marks(number)) is not None]
+        return self._count - sum(bytes(flags).count(DEAD_FLAG) for flags in marks)
 
     def recount(self) -> None:
         """Take the live count and bytes from the flags, and the blocks they belong to."""
@@ -266,7 +280,7 @@ class SegmentRun:
         if self._live_counts is None or self._live_sizes is None:
             entries = self._entries()
             counts, sizes = entries["count"].astype(np.int64), entries["payload_bytes"].astype(np.int64)
-            for number in range(self._section.blocks):
+            for number in range(self._blocks):
                 marks = self._marks(number)
                 if marks is not None and bytes(marks).count(DEAD_FLAG) == len(marks):
                     counts[number] = sizes[number] = 0
@@ -370,9 +384,19 @@ class SegmentRun:
         overlay = self._overlays.get(number)
         return bytearray(self._marks(number) or count) if overlay is None else overlay
 
+    def _own_marks(self) -> None:
+        if self._overlays is _NO_OVERLAYS:
+            self._overlays, self._fresh = {}, {}
+
+    def _set_state(self, number: int, state: int) -> None:
+        states = self._states
+        if states[number] != state:
+            self._states = b"%b%c%b" % (states[:number], state, states[number + 1 :])
+
     def _note_marked(self, number: int, fresh: I64, size: int, overlay: bytearray) -> None:
+        self._own_marks()
         self._overlays[number] = overlay
-        self._states[number] = _HAS_DEAD
+        self._set_state(number, _HAS_DEAD)
         self._fresh.setdefault(number, []).append(fresh)
         self._segment.note_marked(self._section_no, self)
         live_counts, live_sizes = self._live()
@@ -403,11 +427,10 @@ class SegmentRun:
             return None
         if number in self._overlays:
             return self._overlays[number]
-        entry = self._entries()[number]
-        start = int(entry["offset"]) + int(entry["flags_from"])
-        flags = self._segment.mapped().view[start : start + int(entry["count"])]
+        start, first_seq, count = self._segment.index.flags_at(self._first_block + number)
+        flags = self._segment.mapped().view[start : start + count]
         if state == _UNKNOWN:
-            self._states[number] = self._look(bytes(flags), start, int(entry["first_seq"]))
+            self._set_state(number, self._look(bytes(flags), start, first_seq))
         return flags if self._states[number] == _HAS_DEAD else None
 
     def _look(self, flags: bytes, offset: int, first_seq: int) -> int:
@@ -418,22 +441,23 @@ class SegmentRun:
         place = next(at for at, flag in enumerate(flags) if flag not in (LIVE, DEAD))
         path, seq = self._segment.path(), first_seq + place
         raise Damaged(
-            f"{path} offset {offset + place}: whether seq {seq} of topic {self._section.topic} was deleted cannot be "
+            f"{path} offset {offset + place}: whether seq {seq} of topic {self._topic} was deleted cannot be "
             f"told: its flag is 0x{flags[place]:02X}, neither 0x00 nor 0xD5",
             file=path,
             offset=offset + place,
             first_seq=seq,
             last_seq=seq,
-            topic=self._section.topic,
+            topic=self._topic,
         )
 
     # Marks on their way into the file
 
     def doubt_flags(self) -> None:
         """The file shows flags that were perhaps never synced: all of them are pending again."""
-        for number in range(self._section.blocks):
+        for number in range(self._blocks):
             marks = self._marks(number)
             if marks is not None:
+                self._own_marks()
                 self._overlays[number] = bytearray(marks)
                 self._fresh[number] = [np.flatnonzero(~runs.alive(self._overlays[number]))]
         if self._fresh:
