@@ -6,7 +6,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from tests.server.httprig import Caller, both_loops, get, run
+from tests.server.httprig import Caller, both_loops, run
 from tests.server.lanerig import LaneRig, answers, body_of, fails_to_close, plain, reached, serving, write
 from tests.server.test_joblane import ack, claim, make, seqs_of, workers
 from topics.testing import Call
@@ -28,7 +28,7 @@ def test_what_comes_behind_a_write_is_answered_behind_it(tmp_path: Path) -> None
             entered, leave = rig.hold_syncs()
             caller.send(plain(b"1"))
             await reached(entered)
-            caller.send(get("/v0/health") + plain(b"2"))
+            caller.send(b"GET /v0/health HTTP/1.1\r\nHost: localhost\r\n\r\n" + plain(b"2"))
             connection = rig.connection_of(caller)
             while not connection._waiting:
                 await asyncio.sleep(0)

@@ -85,8 +85,8 @@ class _Handlers(NamedTuple):
     unread: Any
 
 
-class _Service(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Finds the handler of a call, before its message is taken in."""
+class _Service:
+    """Finds the handler of a call before its message is taken in; what gRPC calls a generic handler."""
 
     def __init__(
         self, name: str, handlers: Mapping[str, _Handlers], lets_in: Callable[[Mapping[str, str], Scope], bool]
