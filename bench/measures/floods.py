@@ -49,13 +49,13 @@ def _peak_bytes(pid: int) -> int:
 def run(sizes: Sizes, directory: Path, step: Step) -> list[Figure]:
     found = []
     for number, name in enumerate(FLOODS):
-        with step(f"a quiet client beside {name}"):
-            seen = _beside(directory / f"flood{number}", name)
+        step(f"a quiet client beside {name}")
+        seen = _beside(directory / f"flood{number}", name)
         note = f"p50 {seen.p50_ms:.1f} ms, longest {seen.max_ms:.0f} ms, the flood took {seen.flood_s:.1f} s"
         found.append(Figure(name=f"p99 beside {name}", value=seen.p99_ms, unit=Unit.MS, bar=QUIET_P99_MS, note=note))
     for who, key, bar in (("without a key", "", UNKNOWN_BAR_BYTES), ("with a key", KEY, KNOWN_BAR_BYTES)):
-        with step(f"{BODIES} bodies of 64 MiB {who}"):
-            peak_bytes, left_bytes, statuses = _memory(directory / f"bodies{bar}", key)
+        step(f"{BODIES} bodies of 64 MiB {who}")
+        peak_bytes, left_bytes, statuses = _memory(directory / f"bodies{bar}", key)
         note = f"{left_bytes / MIB:.0f} MiB of them {SETTLED_S:.0f} s later; answers by status: {statuses}"
         name = f"peak memory of {BODIES} bodies of 64 MiB {who}"
         found.append(Figure(name=name, value=peak_bytes, unit=Unit.BYTES, bar=bar, note=note))
