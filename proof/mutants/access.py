@@ -103,7 +103,9 @@ ACCESS = (
         "topics/server/attempts.py",
         "        if left_ms <= 0 and failures.pending:\n",
         "        if False:\n",
-        ("tests/server/routes/test_signin.py::test_no_more_passwords_are_compared_at_once_than_one_after_the_other",),
+        (
+            "tests/server/routes/test_signinattempts.py::test_no_more_passwords_are_compared_at_once_than_one_after_the_other",
+        ),
     ),
     Mutant(
         "directory-open-to-others",

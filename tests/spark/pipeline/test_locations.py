@@ -35,12 +35,6 @@ def test_location_outside_is_refused(tmp_path: Path, bad: str) -> None:
     assert not may(named, f"gs://bucket/lake/{bad}")
 
 
-def test_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "lake" / "out").symlink_to("/etc")
-    assert not may(Locations((str(tmp_path / "lake"),)), f"{tmp_path}/lake/out/t")
-
-
 def test_password_of_a_refused_location_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest) as refused:
         Locations((str(tmp_path),)).check("postgresql://me:secret@host/db", "location")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from os.path import abspath, realpath
+from os.path import abspath
 from typing import Final
 
 from topics.errors import InvalidRequest
@@ -34,10 +34,10 @@ class Locations:
 
 
 def _plain(location: str) -> str:
-    """A location in its one spelling: a path without dots and links, an address without dots."""
+    """A location in its one spelling, without dots. Links are followed: only who runs the runner makes them."""
     scheme = _SCHEME.match(location)
     if scheme is None or scheme[1].lower() == "file":
-        return realpath(abspath(location[scheme.end() :] if scheme else location))
+        return abspath(location[scheme.end() :] if scheme else location)
     host, slash, path = location[scheme.end() :].partition("/")
     inside = posixpath.normpath(f"/{path}") if slash else ""
     return f"{scheme[1].lower()}://{host}{inside.rstrip('/')}"
