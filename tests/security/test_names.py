@@ -32,6 +32,8 @@ NAMED: dict[str, object] = {
     "POST /v1/extend": LEASE | {"extension": 1},
     f"GET /v1/peek?topic={HEAP}": None,
     f"GET /v1/stats?topic={HEAP}": None,
+    f"GET /v0/producers?topic={NAME}": None,
+    f"DELETE /v0/producers?topic={NAME}&producer_id=p": None,
     "POST /v0/sql": {"sql": f"DESCRIBE TOPIC {NAME}"},
     "POST /v0/watch": {"topics": {NAME: {}}},
     "POST /v0/watch/token": {"topics": [NAME]},
