@@ -32,8 +32,6 @@ SOME_NAMES = {"a managed key", "a key for other names"}
 STRICTER = {
     # Who may touch some names only may not manage or see what knows no names.
     re.compile(r"\w+ /v1/(keys|users|audit)\b.*|GET /v0/(settings|backup)"): SOME_NAMES,
-    # Producers of batches may write to every topic.
-    re.compile("(GET|DELETE) /v0/producers"): SOME_NAMES,
     # Keys have no sessions of their own, so they ask for those of others.
     re.compile("GET /v1/auth/sessions"): {f"a key for {scope}" for scope in ("read", "write", "delete")} | SOME_NAMES,
     # Dead letters go back to whichever queue they came from, so it has to be named.
