@@ -55,7 +55,7 @@ IDS_SKIPPED = 1 << 20
 
 
 TOPICS_MISSING = (
-    "the snapshot lost entries that name topics: a topic that nothing else names is here as recovered-<log>, or not at "
+    "entries that name topics are lost: a topic that nothing else names is here as recovered-<log>, or not at "
     "all when it had no record"
 )
 REBUILT = "what it names is rebuilt from the segments and the WAL"
@@ -72,7 +72,7 @@ class Salvage:
         self._on_bytes = on_bytes
         self._remains = Remains(store, rebuild_indexes, self.found, on_bytes)
         self._trust = Trust()
-        self._ids_lost = False
+        self._ids_lost = self._meta_lost = False
         self._lost_copies: list[LostCopies] = []
         self._appended: Collection[int] = ()
         """Logs that have records in the WAL."""
@@ -354,6 +354,7 @@ class Salvage:
             replay.lose_all()
         replay.run(self._on_bytes)
         machine_logs = self.machine.logs
+        self._meta_lost = replay.meta_lost
         self._ids_lost = replay.meta_lost or not self._trust.whole
         self._appended = replay.appended
         for log_id in (replay.unsettled | replay.adopted) & machine_logs.keys():
@@ -387,7 +388,7 @@ class Salvage:
             self.found.notes.append(f"router {name} leads from or to a topic that is lost: it is lost with it")
         for batch in machine.batches.unfinished():
             batch.stages = [stage for stage in batch.stages if stage in machine.batches.stages]
-        if not self._trust.knows_topics:
+        if self._meta_lost or not self._trust.knows_topics:
             self.found.notes.append(TOPICS_MISSING)
         if not self._trust.knows_owners:
             self.found.notes.append("routers and open stages may be lost, and some that were gone may be back")

@@ -23,7 +23,7 @@ from topics.testing.checkers.events import Call, Fault, History, Outcome, Violat
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.sim.damage import damage
 from topics.testing.sim.machine import SETTINGS
-from topics.testing.sim.plan import PROMISES, split
+from topics.testing.sim.plan import PROMISES, QUEUES, split
 from topics.testing.sim.world import Copy, World
 
 LATER_MS = 10 * 60 * 1000
@@ -122,6 +122,8 @@ def _topics(violation: Violation) -> Iterator[str]:
     for place, promise in PROMISES.items():
         if re.search(rf"\b{re.escape(split(place)[0])}\b", violation.text):
             yield split(place)[0]
+            # What died there is in its letters.
+            yield str(QUEUES.get(split(place)[0], {}).get("dead_letter", f"{split(place)[0]}.dlq"))
             if promise.source:
                 yield split(promise.source)[0]
 
