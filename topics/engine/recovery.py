@@ -73,7 +73,11 @@ def recover(
     collects = gc.isenabled()
     gc.disable()
     try:
-        return _Recovery(store, options, on_progress).run(post)
+        engine = _Recovery(store, options, on_progress).run(post)
+        if store.snapshots.size_bytes >= SNAPSHOT_BYTES_GIVEN_BACK:
+            # The bytes of the snapshot were in memory beside all that was made of them.
+            freed.give_back()
+        return engine
     except BaseException:
         store.close()
         raise
@@ -175,10 +179,6 @@ class _Recovery:
         restorer.load(state, consume=True)
         self._now_ms = restorer.now_ms
         self._named = restorer.named
-        if snapshots.size_bytes >= SNAPSHOT_BYTES_GIVEN_BACK:
-            # Its bytes were in memory beside all that was made of them.
-            state.clear()
-            freed.give_back()
 
     def _finish_checkpoint(self) -> None:
         """Its process died before it had set all flags, or before it said that it had."""
