@@ -45,6 +45,7 @@ CHECKPOINT_MS = 5000
 SETTLE_MS = 9000
 """What is given to everybody to finish what they are at, once all is healed."""
 ACTORS_MIN = 10
+KEYS = {"idempotency_window_ms": WINDOW_MS}
 SECOND_LIFE_IDS = 1_000_000
 """Where ids of records continue in a world that goes on with the history of another: above all of its ids."""
 EVENTS_MAX = 300_000
@@ -228,10 +229,10 @@ class World:
 def requests() -> Iterator[Request]:
     """What makes every topic, queue, heap and router of a life, in order."""
     for topic, config in LOGS.items():
-        yield _making(f"/v0/topics/{topic}", {"idempotency_window_ms": WINDOW_MS, **config})
+        yield _making(f"/v0/topics/{topic}", {**KEYS, **config})
     for topic, config in QUEUES.items():
-        yield _making(f"/v0/topics/{topic}", {"type": "queue", "lease_ms": LEASE_MS, **config})
-    yield _making("/v0/topics/heap", HEAP)
+        yield _making(f"/v0/topics/{topic}", {"type": "queue", "lease_ms": LEASE_MS, **KEYS, **config})
+    yield _making("/v0/topics/heap", {**KEYS, **HEAP})
     for router, config in ROUTERS.items():
         yield _making(f"/v0/routers/{router}", config)
     for copy in COPIES:
