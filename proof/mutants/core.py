@@ -187,9 +187,9 @@ CORE = (
     Mutant(
         "dedupe-producer-answers-another-place",
         "a repeated write of a producer gets the first answer",
-        _DEDUPE,
-        "        return Hit(run.first_seq + (key.sequence - run.sequence) * run.count, run.count, run.last_ts)\n",
-        "        return Hit(run.first_seq + (key.sequence - run.sequence), run.count, run.last_ts)\n",
+        "topics/core/producerruns.py",
+        "self.epoch, sequence, run.first_seq + (sequence - run.sequence) * run.count, run.count, run.last_ts\n",
+        "self.epoch, sequence, run.first_seq + (sequence - run.sequence), run.count, run.last_ts\n",
         (_TESTS + "test_dedupe.py::test_a_steady_producer_costs_the_same_whatever_it_writes",),
     ),
     Mutant(

@@ -143,9 +143,9 @@ SERVER = (
     Mutant(
         "audit-line-after-the-deed",
         "a deed is in the audit log before it is done",
-        _DISPATCH,
-        "        await note(self._context, request, action, name, outcome=BEGUN)\n        answered",
-        "        answered",
+        "topics/server/audit.py",
+        "        await self.note(action, name, syncs=syncs, **line)\n        try:\n            result = await work()\n",
+        "        try:\n            result = await work()\n            await self.note(action, name, syncs=syncs, **line)\n",
         (
             _TESTS + "routes/test_audit.py::test_a_disk_that_refuses_the_line_refuses_the_deed",
             _TESTS + "routes/test_audit.py::test_what_administers_and_destroys_is_noted_before_it_is_done",
@@ -154,10 +154,10 @@ SERVER = (
     Mutant(
         "audit-line-not-synced",
         "a line of the audit log survives a power loss",
-        "topics/server/auditfile.py",
-        "        file.write_at(self._size_bytes, [text])\n        file.sync()\n",
-        "        file.write_at(self._size_bytes, [text])\n",
-        (_TESTS + "test_auditfile.py::test_what_was_appended_survives_a_power_loss",),
+        "topics/server/audit.py",
+        "any(each.syncs for each in batch)",
+        "all(each.syncs for each in batch)",
+        (_TESTS + "test_audit.py::test_deeds_line_written_with_unsynced_ones_survives_a_power_loss",),
     ),
     Mutant(
         "quota-without-a-bound",

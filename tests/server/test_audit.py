@@ -62,6 +62,22 @@ async def test_a_line_whose_asker_went_is_written_and_the_others_are_told() -> N
 
 
 @on_loop
+async def test_deeds_line_written_with_unsynced_ones_survives_a_power_loss() -> None:
+    inner = FakeDisk()
+    inner.make_dir("/d")
+    audit = Audit(inner, "/d", SimClock())
+    await note(audit, "first")
+    audit.conclude("delete", "first", "done", key="key-1", over="http")
+    await note(audit, "second")
+    left = FaultFs(inner.crash("lost"))
+    assert [(line["name"], line["outcome"]) for line in lines_of(left)] == [
+        ("first", "begun"),
+        ("first", "done"),
+        ("second", "begun"),
+    ]
+
+
+@on_loop
 async def test_who_fails_from_many_addresses_is_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FAILURE_NAMES_MAX", 2)
     monkeypatch.setattr(module, "FAILURES_PER_MINUTE", 1)
