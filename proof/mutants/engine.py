@@ -81,6 +81,25 @@ ENGINE = (
         (_TESTS + "test_doubts.py",),
     ),
     Mutant(
+        "missing-snapshot-hidden-by-damage",
+        "a repair sees that the newest snapshot is missing, whatever else of the snapshot is damaged",
+        _SALVAGE,
+        "        if self._snapshot_is_missing(recovery):\n",
+        "        if self._trust.whole and self._snapshot_is_missing(recovery):\n",
+        (_TESTS + "test_salvage.py::test_an_older_damage_does_not_hide_that_the_newest_snapshot_is_missing",),
+    ),
+    Mutant(
+        "stranger-forgotten",
+        "a segment of another directory is told, also when a repair begins again without the newest snapshot",
+        _SALVAGE,
+        "            self._remains.take_back()\n",
+        "",
+        (
+            _TESTS
+            + "test_salvage.py::test_a_segment_of_another_directory_is_told_when_the_newest_snapshot_is_missing_too",
+        ),
+    ),
+    Mutant(
         "first-checkpoint-called-damaged",
         "segments without a snapshot are what a crash in the first checkpoint leaves, when the WAL is whole",
         _SALVAGE,

@@ -410,3 +410,41 @@ def test_a_topic_without_a_record_stays_when_the_newest_snapshot_is_lost() -> No
     back = Rig(disk=disk)
     assert [back.data(topic) for topic in ("empty", "t")] == [[], [1, 2]]
     assert back.write("empty", "first").first_seq == SEQS_SKIPPED + 1
+
+
+def test_an_older_damage_does_not_hide_that_the_newest_snapshot_is_missing() -> None:
+    disk = disk_of(without_the_newest_snapshot_and_an_entry_before_it())
+    report = run(disk, repair=True)
+    newest = f"{SNAPSHOTS}: snapshot 3 is missing, which the WAL needs; the newest is 2"
+    assert newest in {finding.message for finding in report.findings}
+    back = Rig(disk=disk)
+    assert back.data("t") == [1, 2, 3, 4], "a segment has what the missing snapshot named"
+    assert back.write("t", "behind").first_seq > 4
+
+
+def test_a_segment_of_another_directory_is_told_when_the_newest_snapshot_is_missing_too() -> None:
+    stranger = Rig()
+    stranger.configure("theirs", durability="fsync")
+    stranger.write("theirs", 1, 2)
+    stranger.checkpoint()
+    left = without_the_newest_snapshot_and_an_entry_before_it()
+    report = run(disk_of(left | stranger.files(f"{SEGMENTS}/000000000001.")), repair=True)
+    strangers = [finding.file for finding in report.findings if "of another directory" in finding.message]
+    assert strangers == [f"{SEGMENTS}/000000000001.data"]
+
+
+def without_the_newest_snapshot_and_an_entry_before_it() -> dict[str, bytes]:
+    """Two topics with records in three segments. The second snapshot cannot tell of one of them, the third is gone."""
+    rig = Rig()
+    for topic in ("t", "other"):
+        rig.configure(topic, durability="fsync")
+    for numbers in ((1,), (2,), (3, 4)):
+        for topic in ("t", "other"):
+            rig.write(topic, *numbers)
+        rig.checkpoint()
+    contents = dict(rig.disk.kill().contents())
+    _, second, newest = (path for path in sorted(contents) if path.startswith(SNAPSHOTS))
+    del contents[newest]
+    damaged = bytearray(contents[second])
+    damaged[damaged.index(b"l/2") + 8] ^= 1
+    return contents | {second: bytes(damaged)}

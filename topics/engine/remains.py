@@ -46,6 +46,7 @@ class Remnant:
 class Remains:
     def __init__(self, store: Store, rebuild_indexes: bool, found: Findings, on_bytes: OnBytes) -> None:
         self.segments: dict[int, Remnant] = {}
+        self._left_out: list[Remnant] = []
         self._store = store
         self._rebuild_indexes = rebuild_indexes
         self._found = found
@@ -130,7 +131,12 @@ class Remains:
 
     def leave_out(self, remnant: Remnant) -> None:
         """As if its file were not there."""
-        del self.segments[remnant.number]
+        self._left_out.append(self.segments.pop(remnant.number))
+
+    def take_back(self) -> None:
+        """Have all segments again that were left out."""
+        self.segments |= {remnant.number: remnant for remnant in self._left_out}
+        self._left_out.clear()
 
     def usable(self, number: int) -> bool:
         """Whether the segment can be opened as it is."""

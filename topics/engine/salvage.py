@@ -102,9 +102,10 @@ class Salvage:
         self._load_snapshot()
         recovery = self._replay()
         number, needed = self._store.snapshots.number, recovery.needed_snapshot_no
-        if self._trust.whole and self._snapshot_is_missing(recovery):
+        if self._snapshot_is_missing(recovery):
             # Only the WAL shows that the newest snapshot is missing. With that known, begin again.
             self.release()
+            self._remains.take_back()
             self.found.items[:] = in_segments
             self.found.notes.clear()
             self._trust.lose_newest()
