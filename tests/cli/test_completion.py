@@ -151,4 +151,4 @@ def test_heaps_and_queues_are_not_taken_for_each_other(bare: Command, server: Se
 
     assert offered("heap", "show") == [f"{topic}-heap"]
     assert offered("queue", "show") == [f"{topic}-queue"]
-    assert sorted(offered("tail")) == [f"{topic}-heap", f"{topic}-queue"]
+    assert sorted(offered("tail")) == [f"{topic}-heap", f"{topic}-heap.dlq", f"{topic}-queue"]

@@ -93,7 +93,7 @@ def test_what_is_no_position_is_refused(topics: Command, topic: str) -> None:
     filled(topics, topic)
     said = topics("group", "consume", topic, "g", "--from", "never")
     assert said.code == 2 and "--from=never: expected earliest, latest, a seq" in said.err
-    assert topics("group", "ack", topic, "g", "1").code == 3
+    assert topics("group", "ack", "missing", "g", "1").code == 3
     assert topics("group", "ls", "missing").code == 3
 
 

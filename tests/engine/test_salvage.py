@@ -303,6 +303,17 @@ def test_a_lost_newest_delta_is_made_good_from_segments_and_wal() -> None:
     check_kept(before, seen, report)
 
 
+def test_missing_newest_delta_beside_a_damaged_snapshot_costs_no_records() -> None:
+    contents, before = sample(closed=False)
+    left = {path: content for path, content in contents.items() if not path.endswith(".delta")}
+    (base,) = (path for path in left if path.endswith(".base"))
+    for offset in range(0, len(left[base]), 3 * STEP_BYTES):
+        report, seen = repaired(flipped(left, base, offset, 0x10))
+        missing = texts(before).keys() - texts(seen).keys()
+        assert not missing, f"records {missing} are gone after a flip at {offset}"
+        assert any("snapshot 3 is missing" in finding.message for finding in report.findings)
+
+
 def test_an_emptied_wal_directory_is_damage() -> None:
     contents, before = sample(closed=False)
     left = {path: content for path, content in contents.items() if not path.startswith(WAL)}
