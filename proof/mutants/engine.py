@@ -108,6 +108,14 @@ ENGINE = (
         ("tests/sim/test_checkups.py",),
     ),
     Mutant(
+        "topic-of-segments-not-shaped",
+        "a topic made again from its segments gets all partitions of its creation",
+        "topics/engine/namesakes.py",
+        "            shape(self._machine, existing, fact.config)\n",
+        "            topics.configure(existing, fact.config)\n",
+        (_TESTS + "test_namesakes.py",),
+    ),
+    Mutant(
         "leftover-segment-called-damaged",
         "a segment that no snapshot names is a file that the next start removes",
         _SALVAGE,

@@ -7,9 +7,10 @@ from tests.engine.rig import DAY_MS, Rig
 from tests.engine.test_fsck import run
 from topics.core.commands import PutRouter
 from topics.core.facts import TopicCreated
+from topics.core.heap import Heap
 from topics.core.machine import Machine
 from topics.engine.namesakes import Namesakes
-from topics.model import TopicConfig
+from topics.model import TopicConfig, TopicType
 from topics.routermodel import RouterConfig
 
 
@@ -111,6 +112,23 @@ def test_routers_go_with_what_was_dropped() -> None:
     drop(machine, namesakes)
     namesakes.create(made(3))
     assert [router.name for router in machine.routers] == ["other"]
+
+
+def test_creation_gives_a_topic_all_its_partitions_and_its_type() -> None:
+    machine, namesakes = known(made(3))
+    kept = machine.logs[30]
+    namesakes.create(TopicCreated("t", 3, 30, TopicConfig(type=TopicType.HEAP, partitions=2), 1))
+    assert there(machine) == (3, [30, 31]) and machine.logs[30] is kept
+    assert [type(machine.logs[log_id].queue) for log_id in (30, 31)] == [Heap, Heap]
+    assert machine.logs[31].partition == 1 and machine.next_log_id == 32
+
+
+def test_a_creation_of_the_same_type_keeps_what_is_known_of_jobs() -> None:
+    queue = TopicCreated("t", 3, 30, TopicConfig(type=TopicType.QUEUE), 1)
+    machine, namesakes = known(queue)
+    kept = machine.logs[30].queue
+    namesakes.create(queue)
+    assert kept is not None and machine.logs[30].queue is kept
 
 
 def test_a_repair_without_a_snapshot_keeps_the_records_of_the_last_one() -> None:

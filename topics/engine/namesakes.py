@@ -9,8 +9,11 @@ the WAL either makes it or comes to its end.
 from __future__ import annotations
 
 from topics.core.facts import TopicCreated, TopicDropped
+from topics.core.heap import queue_for
+from topics.core.log import Log
 from topics.core.machine import Machine
 from topics.core.registry import Topic
+from topics.model import TopicConfig
 
 
 class Namesakes:
@@ -33,7 +36,7 @@ class Namesakes:
         if existing is None and name in self._aside and self._aside[name].epoch <= fact.epoch:
             existing = self._decide(name, is_there=self._aside[name].epoch == fact.epoch)
         if existing is not None and existing.epoch == fact.epoch:
-            topics.configure(existing, fact.config)
+            shape(self._machine, existing, fact.config)
             return
         if existing is not None:
             self._aside[name] = topics.remove(name)
@@ -70,3 +73,21 @@ class Namesakes:
         for log_id in topic.log_ids():
             self._machine.forget(log_id)
         return None
+
+
+def shape(machine: Machine, topic: Topic, config: TopicConfig) -> None:
+    """Give a topic that a repair made from its segments the config that a fact tells.
+
+    Segments name no type, and no partition that has no record: the logs and the state of jobs are made here.
+    """
+    has_type = topic.config.type
+    machine.topics.configure(topic, config)
+    machine.changed.add(topic.name)
+    for partition, log_id in enumerate(topic.log_ids()):
+        log = machine.logs.get(log_id)
+        if log is None:
+            log = machine.logs[log_id] = Log(log_id, topic.name, partition, topic.epoch, machine.totals)
+            log.queue = queue_for(config)
+        elif has_type is not config.type:
+            log.queue = queue_for(config)
+    machine.next_log_id = max(machine.next_log_id, topic.log_ids().stop)

@@ -37,7 +37,7 @@ from topics.core.registry import META_LOG_ID
 from topics.core.routerfacts import RouterGone, RouterPut
 from topics.engine.findings import Findings, Kind
 from topics.engine.losttopics import LostTopics, made_up_name
-from topics.engine.namesakes import Namesakes
+from topics.engine.namesakes import Namesakes, shape
 from topics.engine.remains import OnBytes
 from topics.engine.suspects import RECORD_BYTES_MIN, Suspect, suspects
 from topics.errors import Damaged
@@ -160,9 +160,12 @@ class Replay:
                 self._namesakes.create(fact)
                 return
             case TopicConfigured():
-                if machine.topics.get(fact.topic) is None:
+                topic = machine.topics.named(fact.topic)
+                if topic is None:
                     self._topics.configured[fact.topic] = fact.config
                     return
+                if not self._trusted:
+                    shape(machine, topic, fact.config)
             case SourcesChanged():
                 if machine.topics.named(fact.topic) is None:
                     self._found.notes.append(f"the sources of topic {fact.topic} are lost with the topic itself")
