@@ -47,7 +47,7 @@ async def test_many_watchers_of_one_topic(tmp_path: Path, count: int, records: i
         process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         assert await asyncio.wait_for(process.stdout.readline(), LONG_S) == b"open\n"
-        assert len(asyncio.all_tasks()) == tasks, "no task a watcher"
+        assert len(asyncio.all_tasks()) <= tasks, "no task a watcher"
         for number in range(records):
             await api.write("news", number)
         assert await asyncio.wait_for(process.stdout.readline(), LONG_S) == b"heard %d\n" % count
@@ -55,7 +55,7 @@ async def test_many_watchers_of_one_topic(tmp_path: Path, count: int, records: i
         await quiet(api)
         del process
         assert socket_count() <= sockets
-        assert len(asyncio.all_tasks()) == tasks
+        assert len(asyncio.all_tasks()) <= tasks
         left = alive()
         assert {name: left[name] for name in left if left[name] > objects[name]} == {}
 
