@@ -31,7 +31,7 @@ same names for plain code. The package is typed (`py.typed`). Names that are not
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Begin": ("connect", "open"),
     "Clients and topics": ("Client", "Topic"),
-    "Producers": ("Producer", "TopicProducer", "Delivery", "Delivered"),
+    "Producers": ("Producer", "TopicProducer", "Delivery", "Delivered", "ProducerState", "ForgottenProducer"),
     "Queues": (
         *("Queue", "Job", "Worked", "AckedJobs", "NackedJobs", "ExtendedJobs", "CompletedJobs", "QueueState"),
         *("Redriven", "LeasePage", "JobLease", "ReadyJob"),
