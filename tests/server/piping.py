@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,9 +117,16 @@ class Edge:
         content = b"" if body is None else msgspec.json.encode(body)
         if content:
             named["content-type"] = "application/json"
-        self._dispatch(Request(method, path, "", named, content, self.rig.clock.ticks_ns()), answers.append)
+        request = Request(method, path, "", named, content, self.rig.clock.ticks_ns())
+        asyncio.run(self._answered(request, answers))
         (answer,) = answers
         return answer
+
+    async def _answered(self, request: Request, answers: list[Response]) -> None:
+        """Some handlers answer in slices, so that they leave the loop to others."""
+        self._dispatch(request, answers.append)
+        await asyncio.gather(*self.context.tasks, return_exceptions=True)
+        await asyncio.sleep(0)
 
     def watch(self, topics: dict[str, Any], **options: Any) -> str:
         """Make a session; where its stream is."""
