@@ -116,6 +116,14 @@ ENGINE = (
         (_TESTS + "test_namesakes.py",),
     ),
     Mutant(
+        "loss-of-a-doubtful-log-not-told",
+        "records of a doubtful image that no file holds are told as lost",
+        _SALVAGE,
+        "                    _insert_hole(log, *gap)\n            return\n",
+        "                    pass\n            return\n",
+        (_TESTS + "test_salvage.py::test_missing_segment_beside_a_damaged_delta_is_told_for_each_topic",),
+    ),
+    Mutant(
         "leftover-segment-called-damaged",
         "a segment that no snapshot names is a file that the next start removes",
         _SALVAGE,

@@ -314,6 +314,25 @@ def test_missing_newest_delta_beside_a_damaged_snapshot_costs_no_records() -> No
         assert any("snapshot 3 is missing" in finding.message for finding in report.findings)
 
 
+def test_missing_segment_beside_a_damaged_delta_is_told_for_each_topic() -> None:
+    rig = Rig()
+    for topic in ("a", "b"):
+        rig.configure(topic, durability="fsync")
+        rig.write(topic, 1, 2, 3)
+    rig.driver.checkpoint()
+    rig.write("b", 4)
+    rig.driver.checkpoint()
+    rig.write("b", 5)
+    contents = rig.disk.kill().contents()
+    before = see(opened(disk_of(contents)))
+    (delta,) = (path for path in contents if path.endswith("2.delta"))
+    left = {path: content for path, content in contents.items() if "/segments/000000000001." not in path}
+    for offset in range(0, len(left[delta]), STEP_BYTES):
+        report, seen = repaired(flipped(left, delta, offset, 1))
+        assert {place[0] for place in texts(before).keys() - texts(seen).keys()} == {"a/0", "b/0"}
+        check_kept(before, seen, report)
+
+
 def test_an_emptied_wal_directory_is_damage() -> None:
     contents, before = sample(closed=False)
     left = {path: content for path, content in contents.items() if not path.startswith(WAL)}

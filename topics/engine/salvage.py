@@ -88,6 +88,8 @@ class Salvage:
         self._doubts = Doubts(self.machine)
         self._gone_ranges: dict[int, list[tuple[int, int]]] = {}
         """Sections without a live record, by log: what they held is gone, and is not lost."""
+        self._unfound: dict[int, list[tuple[int, int]]] = {}
+        """Seqs that images name which may be out of date, by log."""
         self._passed: dict[int, int] = {}
         """From which seq on the floor was moved, because it is not known what of it expired and what was deleted."""
         self._named: set[int] = set()
@@ -172,6 +174,7 @@ class Salvage:
         self._named.update(place.segment for place in image.runs)
         self._salts |= {place.segment: place.salt for place in image.runs if place.salt}
         if not self._is_sure(log.log_id):
+            self._unfound[log.log_id] = [(place.first_seq, place.last_seq) for place in image.runs]
             return []
         found: list[Run] = []
         for place in image.runs:
@@ -284,6 +287,10 @@ class Salvage:
         """What lies between the sections of a log, and before the first one, is a hole or below the floor."""
         gone = self._gone_ranges.get(log.log_id, [])
         if not log.runs and not gone:
+            # No file has what its image names.
+            for first_seq, last_seq in self._unfound.get(log.log_id, ()):
+                for gap in missing_ranges(max(first_seq, log.low), last_seq, _hole_bounds(log)):
+                    _insert_hole(log, *gap)
             return
         log.next_seq = max([log.next_seq, *(run.last_seq + 1 for run in log.runs)])
         log.last_write_ts = max(log.last_write_ts or 0, log.last_ts)
@@ -297,7 +304,7 @@ class Salvage:
             self._passed[log.log_id] = log.low
             log.lost = {**log.lost, Reason.DAMAGE: first_seq - 1}
             log.low = log.evict_floor = first_seq
-        present = sorted([*_bounds(log.runs), *gone, *((hole.gap_from, hole.gap_to) for hole in log.holes)])
+        present = sorted([*_bounds(log.runs), *gone, *_hole_bounds(log)])
         for gap in missing_ranges(log.low, log.next_seq - 1, present):
             _insert_hole(log, *gap)
 
@@ -470,6 +477,10 @@ def _overlap(run: Run, other: Run) -> bool:
 
 def _bounds(runs: Iterable[Run]) -> list[tuple[int, int]]:
     return [(run.first_seq, run.last_seq) for run in runs]
+
+
+def _hole_bounds(log: Log) -> list[tuple[int, int]]:
+    return [(hole.gap_from, hole.gap_to) for hole in log.holes]
 
 
 def _insert_hole(log: Log, gap_from: int, gap_to: int) -> None:
