@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 
-from topics.engine.findings import Doubt, FsckReport, Lost, MayBeBack
-from topics.testing.checkers.events import Violation
+from topics.engine.findings import Doubt, FsckReport, Kept, Lost, MayBeBack
+from topics.engine.salvage import TOPICS_MISSING
+from topics.testing.checkers.events import Fault, History, Violation
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.sim.damage import damage
 from topics.testing.sim.machine import SETTINGS
-from topics.testing.sim.repaired import is_told
-from topics.testing.sim.world import furnished
+from topics.testing.sim.plan import LETTERS, QUEUES
+from topics.testing.sim.repaired import cut, is_told
+from topics.testing.sim.world import Copy, furnished
 
 
 def report(*may_be_back: MayBeBack, lost: tuple[Lost, ...] = ()) -> FsckReport:
@@ -34,6 +36,32 @@ def test_a_repair_that_loses_records_has_to_tell() -> None:
     assert is_told(report(lost=(Lost("safe", 0, 5, 5),)), lost)
     silent = Violation("log.missing", "safe#0: record 7 at seq 5 was answered, and is silently gone")
     assert not is_told(report(lost=(Lost("safe", 0, 5, 5),)), silent), "no report makes up for silence"
+
+
+def test_missing_topics_are_told_by_the_note_and_known_ones_are_not() -> None:
+    lost = Violation("log.missing", "fast#0: record 7 at seq 5 was answered, and is silently gone")
+    noted = report()
+    noted.notes = [TOPICS_MISSING]
+    assert is_told(noted, lost), "the topic itself is missing"
+    noted.kept = [Kept("fast", 0, 3, 1, 4)]
+    assert not is_told(noted, lost), "the topic is there, and has no dead letters that could be missing"
+
+
+def test_jobs_may_have_died_in_a_topic_of_letters_that_is_lost() -> None:
+    lost = Violation("lease.lost", "doomed#0: job 122 was never done and is in no place")
+    assert not is_told(report(lost=(Lost("jobs-dead", 0, 4, 9),)), lost)
+    assert is_told(report(lost=(Lost("doomed-dead", 0, 4, 9),)), lost)
+
+
+def test_letters_are_those_that_the_topics_have() -> None:
+    named = {name: config["dead_letter"] for name, config in QUEUES.items() if "dead_letter" in config}
+    assert {**named, "heap": "heap.dlq"} == LETTERS
+
+
+def test_copy_of_a_process_that_ends_may_lack_leases() -> None:
+    disk: FakeDisk = furnished().disk.fork()
+    for stopped in (False, True):
+        assert cut(History(), Copy(disk, 5, 9, stopped)).faults == [Fault(5, 9, stopped=stopped)]
 
 
 def test_damage_changes_one_or_two_files_and_names_them() -> None:

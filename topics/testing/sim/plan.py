@@ -45,6 +45,8 @@ HEAP: Final[dict[str, Any]] = {
     "lease_ms": LEASE_MS,
     "idempotency_window_ms": WINDOW_MS,
 }
+LETTERS: Final = {"jobs": "jobs-dead", "doomed": "doomed-dead", "heap": "heap.dlq"}
+"""By topic, where its dead letters are; of topics whose records can die."""
 ROUTERS: Final[dict[str, dict[str, Any]]] = {
     "safe-copy": {"source": "safe", "dest": "safe-copy", "guarantee": "exactly_once", "create_dest": True},
     "fast-copy": {"source": "fast", "dest": "fast-copy", "create_dest": True},

@@ -23,7 +23,7 @@ from topics.testing.checkers.events import Call, Fault, History, Outcome, Violat
 from topics.testing.fakedisk import FakeDisk
 from topics.testing.sim.damage import damage
 from topics.testing.sim.machine import SETTINGS
-from topics.testing.sim.plan import PROMISES, QUEUES, split
+from topics.testing.sim.plan import LETTERS, PROMISES, split
 from topics.testing.sim.world import Copy, World
 
 LATER_MS = 10 * 60 * 1000
@@ -87,7 +87,7 @@ def check_repaired(history: History, copied: Copy, seed: int) -> Repair:
         found.append(Violation("check.healthy", f"what a crash left is called damaged: {healthy.findings[0].message}"))
     if not again.clean:
         found.append(Violation("repair.again", f"{done}: damaged after the repair: {again.findings[0].message}"))
-    seen = world.look_at(disk, _cut(history, copied))
+    seen = world.look_at(disk, cut(history, copied))
     if world.machine.start_error is not None:
         found.append(Violation("repair.start", f"{done}: the server cannot start: {world.machine.start_error!r}"))
     else:
@@ -99,7 +99,7 @@ def check_repaired(history: History, copied: Copy, seed: int) -> Repair:
     return Repair(done, report, found)
 
 
-def _cut(history: History, copied: Copy) -> History:
+def cut(history: History, copied: Copy) -> History:
     """The history as it is known when the copy is made."""
     calls: list[Call] = []
     for call in history.calls:
@@ -108,7 +108,7 @@ def _cut(history: History, copied: Copy) -> History:
             calls.append(call if known or not call.possible else replace(call, outcome=Outcome.UNKNOWN, done=None))
     faults = [fault for fault in history.faults if fault.at < copied.at]
     jumps = [at for at in history.jumps if at < copied.at]
-    died = Fault(copied.at, copied.at_ms)
+    died = Fault(copied.at, copied.at_ms, stopped=copied.stopped)
     return History(dict(history.topics), calls, [*faults, died], jumps=[*jumps, copied.at])
 
 
@@ -123,7 +123,8 @@ def _topics(violation: Violation) -> Iterator[str]:
         if re.search(rf"\b{re.escape(split(place)[0])}\b", violation.text):
             yield split(place)[0]
             # What died there is in its letters.
-            yield str(QUEUES.get(split(place)[0], {}).get("dead_letter", f"{split(place)[0]}.dlq"))
+            if letters := LETTERS.get(split(place)[0]):
+                yield letters
             if promise.source:
                 yield split(promise.source)[0]
 

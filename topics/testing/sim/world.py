@@ -59,6 +59,8 @@ class Copy:
     disk: FakeDisk
     at: int
     at_ms: int
+    stopped: bool = False
+    """Whether the process had been asked to end: it may have given leases back."""
 
 
 class World:
@@ -206,7 +208,7 @@ class World:
         if self.copied is None and self.machine.running and self.faults.disk_is_well:
             disk = self.machine.disk.fork().kill()
             disk.set_capacity(None)
-            self.copied = Copy(disk, self.notes.moment(), self.notes.now_ms)
+            self.copied = Copy(disk, self.notes.moment(), self.notes.now_ms, self.machine.stopping)
 
     def _end(self) -> None:
         self.ending.begin()
