@@ -100,6 +100,14 @@ ENGINE = (
         ),
     ),
     Mutant(
+        "snapshot-in-the-order-of-a-set",
+        "the same state is the same snapshot file in each process, so that a damaged one is seen again by its seed",
+        _CHECKPOINT,
+        "        for name in sorted(names):\n",
+        "        for name in names:\n",
+        (_TESTS + "test_checkpoint.py::test_entries_of_a_snapshot_are_in_the_order_of_their_names",),
+    ),
+    Mutant(
         "first-checkpoint-called-damaged",
         "segments without a snapshot are what a crash in the first checkpoint leaves, when the WAL is whole",
         _SALVAGE,

@@ -214,6 +214,19 @@ def test_a_full_wal_file_stays_when_something_in_it_was_written_meanwhile() -> N
     assert rig.data("odd") == [1, 2, 3, large]
 
 
+def test_entries_of_a_snapshot_are_in_the_order_of_their_names() -> None:
+    """A set of names has another order in each process: the same state would be another file there."""
+    rig = Rig()
+    topics = [f"t{number:02d}" for number in range(20)]
+    for topic in reversed(topics):
+        rig.configure(topic, durability="fsync")
+        rig.stage(f"stage-{topic}", topic, 1)
+    job = rig.capture()
+    assert [key for key in job.images if key.startswith(b"t/")] == [f"t/{topic}".encode() for topic in topics]
+    assert [key for key in job.images if key.startswith(b"s/")] == [f"s/stage-{topic}".encode() for topic in topics]
+    rig.finish(job)
+
+
 def test_a_capture_of_many_logs_comes_in_slices() -> None:
     rig = Rig()
     rig.configure("parts", partitions=300)

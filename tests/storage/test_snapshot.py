@@ -70,6 +70,19 @@ def test_a_write_costs_what_changed_not_what_is_stored() -> None:
     assert not [call for call in faulty.calls if call.name in ("map", "read_at")]
 
 
+def test_the_same_removes_are_the_same_bytes_in_any_order() -> None:
+    keys = [b"%d" % number for number in range(20)]
+    written = []
+    for removes in (keys, keys[::-1]):
+        disk = FakeDisk()
+        store = store_on(disk)
+        store.load()
+        store.write(dict.fromkeys(keys, b""))
+        store.write({}, removes)
+        written.append(read_bytes(disk, f"{DIRECTORY}/{name(2)}"))
+    assert written[0] == written[1]
+
+
 def test_deltas_that_outweigh_the_base_are_merged_and_unlinked() -> None:
     disk = FakeDisk()
     store = store_on(disk)

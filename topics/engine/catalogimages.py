@@ -43,10 +43,10 @@ def changed(
     catalog: Catalog, tables: set[str], pipelines: set[str]
 ) -> Iterator[tuple[bytes, TableImage | PipelineImage | None]]:
     """The key and the image of each of these; None for one that is gone."""
-    for name in tables:
+    for name in sorted(tables):
         table = catalog.tables.get(name)
         yield TABLES + name.encode(), None if table is None else _table_image(table)
-    for name in pipelines:
+    for name in sorted(pipelines):
         pipeline = catalog.pipelines.get(name)
         yield PIPELINES + name.encode(), None if pipeline is None else _pipeline_image(pipeline)
 

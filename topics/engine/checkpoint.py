@@ -191,7 +191,7 @@ class Checkpointer:
         changed, log.dedupe.changed_fences = log.dedupe.changed_fences, set()
         if changed:
             job.changed_fences[log.log_id] = changed
-        for producer_id in changed:
+        for producer_id in sorted(changed):
             fence = log.dedupe.fence(producer_id)
             if fence is not None and log.volatile is not None and fence.first_seq in log.volatile:
                 fence = None
@@ -226,7 +226,7 @@ class Checkpointer:
 
     def _capture_topics(self, job: Job, names: set[str]) -> None:
         job.changed_topics |= names
-        for name in names:
+        for name in sorted(names):
             topic = self._machine.topics.get(name)
             _put(job, images.topic_key(name), images.topic_image(topic) if topic is not None else None)
 
@@ -237,11 +237,11 @@ class Checkpointer:
         self._capture_topics(job, changed)
         batches = machine.batches
         job.changed_stages, batches.changed_stages = batches.changed_stages, set()
-        for stage_id in job.changed_stages:
+        for stage_id in sorted(job.changed_stages):
             stage = batches.stages.get(stage_id)
             _put(job, images.stage_key(stage_id), images.stage_image(stage) if stage is not None else None)
         job.changed_routers, machine.routers.changed = machine.routers.changed, set()
-        for name in job.changed_routers:
+        for name in sorted(job.changed_routers):
             router = machine.routers.get(name)
             _put(job, routerimages.router_key(name), routerimages.router_image(router) if router is not None else None)
         catalog = machine.catalog
@@ -250,10 +250,10 @@ class Checkpointer:
         for catalog_key, image in catalogimages.changed(catalog, job.changed_tables, job.changed_pipelines):
             _put(job, catalog_key, image)
         job.changed_accounts, machine.accounts.changed = machine.accounts.changed, set()
-        for account_key in job.changed_accounts:
+        for account_key in sorted(job.changed_accounts):
             _put(job, account_key, machine.accounts.image(account_key))
         job.changed_batches, batches.changed_batches = batches.changed_batches, set()
-        for key in job.changed_batches:
+        for key in sorted(job.changed_batches):
             batch = batches.by_producer.get(key)
             _put(job, images.batch_key(*key), images.batch_image(batch) if batch is not None else None)
         job.removes |= self._removes

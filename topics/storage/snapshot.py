@@ -254,7 +254,7 @@ def _entries(
     assert not any(key in puts for key in removes), "a key is put or removed, not both"
     for key, value in puts.items():
         yield Kind.PUT, [_KEY_LEN.pack(len(key)), key, value]
-    for key in removes:
+    for key in sorted(removes):  # A set has no order, and the same change is the same file.
         yield Kind.REMOVE, [key]
 
 
