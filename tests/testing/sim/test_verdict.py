@@ -19,7 +19,7 @@ from topics.testing.sim import __main__ as command
 from topics.testing.sim import machine, runner, verdict
 from topics.testing.sim.tally import load
 from topics.testing.sim.verdict import Result, live
-from topics.testing.sim.world import furnished
+from topics.testing.sim.world import World, furnished
 
 SEEDS = (2, 4)
 LIVES = range(1, 24)
@@ -32,6 +32,15 @@ def test_the_same_seed_is_the_same_life_byte_for_byte() -> None:
     assert [one.digest for one in first] == [one.digest for one in again]
     assert [(one.events, one.simulated_ms) for one in first] == [(one.events, one.simulated_ms) for one in again]
     assert len({one.digest for one in first}) == len(LIVES), "other seeds are other lives"
+
+
+def test_same_seed_leaves_the_same_bytes_on_the_disk() -> None:
+    def left() -> dict[str, bytes]:
+        world = World(3, 300, now_ms=furnished().now_ms)
+        world.run()
+        return world.machine.disk.contents()
+
+    assert left() == left(), "the secrets of the server come from the seed, too"
 
 
 def test_a_seed_is_the_same_life_in_another_process() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import random
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class World:
         self.copied: Copy | None = None
         """The disk at some moment, to be damaged and repaired."""
         self._copy_chance = random.Random(f"copy {seed}")
+        self._secret_chance = random.Random(f"secrets {name} {seed}")
         self._copied_when = self._copy_chance.choice(COPIED)
         self._calls_until_copy = 0
         self.unstopped: FakeDisk | None = None
@@ -145,16 +147,24 @@ class World:
 
     @contextmanager
     def _alive(self) -> Iterator[None]:
-        """Nothing is left running behind this. A server that dies a thousand times has nothing to say about it."""
+        """Nothing is left running behind this. A server that dies a thousand times has nothing to say about it.
+
+        Its secrets come from the seed: they are in files, and a seed must give the same files every time.
+        """
         logger = logging.getLogger("topics")
-        level = logger.level
+        level, token_bytes = logger.level, secrets.token_bytes
         logger.setLevel(logging.CRITICAL + 1)
+        secrets.token_bytes = self._token_bytes
         try:
             yield
         finally:
+            secrets.token_bytes = token_bytes
             logger.setLevel(level)
             self.network.on_death = lambda: None
             self.machine.die("killed")
+
+    def _token_bytes(self, nbytes: int | None = None) -> bytes:
+        return self._secret_chance.randbytes(nbytes or secrets.DEFAULT_ENTROPY)
 
     def _set_up(self) -> None:
         for request in requests():
