@@ -64,6 +64,23 @@ def test_copy_of_a_process_that_ends_may_lack_leases() -> None:
         assert cut(History(), Copy(disk, 5, 9, stopped)).faults == [Fault(5, 9, stopped=stopped)]
 
 
+def test_a_topic_that_may_be_missing_excuses_itself_and_its_jobs_alone() -> None:
+    """The note names no topic: one that the repair kept is not missing, and one that never was is no excuse."""
+    missing = FsckReport("/data", notes=[TOPICS_MISSING], kept=[Kept(name, 0, 1, 1, 1) for name in ("safe", "chores")])
+    silent = Violation("log.missing", "safe#0: record 7 at seq 5 was answered, and is silently gone")
+    lost = Violation("lease.lost", "chores#0: job 7 was never done and is in no place")
+    gone = Violation("log.missing", "fast#0: record 7 at seq 5 was answered, and is silently gone")
+    assert not is_told(missing, silent) and not is_told(missing, lost)
+    assert is_told(missing, gone)
+
+
+def test_dead_letters_that_are_in_doubt_excuse_lost_jobs_and_no_records() -> None:
+    doubt = MayBeBack("doomed-dead", 0, Doubt.TOPIC, 0, 0)
+    assert is_told(report(doubt), Violation("lease.lost", "doomed#0: job 7 was never done and is in no place"))
+    assert not is_told(report(doubt), Violation("log.missing", "doomed#0: record 7 at seq 5 was answered"))
+    assert not is_told(report(doubt), Violation("lease.lost", "jobs#0: job 7 was never done and is in no place"))
+
+
 def test_damage_changes_one_or_two_files_and_names_them() -> None:
     kinds = set()
     for seed in range(40):

@@ -12,6 +12,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from topics.engine.findings import Doubt, FsckReport
 from topics.engine.fsck import fsck
@@ -41,6 +42,9 @@ RULES: tuple[tuple[str, Doubt | None], ...] = (
 )  # fmt: skip
 """What a report must say of a topic for a rule to be let pass: that seqs of it are lost (None), or a doubt. The first
 rule that fits counts; what is in no rule is never let pass."""
+
+JOBS: Final = ("lease.", "heap.", "batch.")
+"""Rules that look for a job among the dead letters, too."""
 
 
 @dataclass(slots=True)
@@ -118,12 +122,12 @@ def is_told(report: FsckReport, violation: Violation) -> bool:
 
 
 def _topics(violation: Violation) -> Iterator[str]:
-    """The topics that a violation names, and those that these are copies of."""
+    """The topics that a violation names, those that these are copies of, and those that have their dead letters."""
     for place, promise in PROMISES.items():
         if re.search(rf"\b{re.escape(split(place)[0])}\b", violation.text):
             yield split(place)[0]
-            # What died there is in its letters.
-            if letters := LETTERS.get(split(place)[0]):
+            # Jobs and messages that died there are in its letters.
+            if violation.rule.startswith(JOBS) and (letters := LETTERS.get(split(place)[0])):
                 yield letters
             if promise.source:
                 yield split(promise.source)[0]
