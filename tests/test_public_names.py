@@ -25,7 +25,7 @@ ANSWERS = [
     "Written",
 ]
 CURSORS = ["Cursor", "CursorStore", "FileCursors", "MemoryCursors"]
-PRODUCERS = ["Delivered", "Delivery", "Producer", "TopicProducer"]
+PRODUCERS = ["Delivered", "Delivery", "ForgottenProducer", "Producer", "ProducerState", "TopicProducer"]
 JOBS = ["AckedJobs", "CompletedJobs", "ExtendedJobs", "Job", "NackedJobs", "Queue", "QueueState", "Redriven", "Worked"]
 JOBS += ["JobLease", "LeasePage", "ReadyJob"]
 GROUPS = ["AckedGroup", "DroppedGroup", "ExtendedGroup", "Group", "GroupBatch", "GroupMember", "GroupRange"]
@@ -60,6 +60,7 @@ CLIENT_NAMES = [
     "backup",
     "close",
     "follow",
+    "forget_producer",
     "heap",
     "heaps",
     "keys",
@@ -67,6 +68,7 @@ CLIENT_NAMES = [
     "pipeline",
     "pipelines",
     "producer",
+    "producers",
     "publish",
 ]
 CLIENT_NAMES += ["queue", "route"]
